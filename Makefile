@@ -1,0 +1,50 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set everything up first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROOMS := wheel shard coordinator workers results api compose bench
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-quick check bench clean lock
+
+help: ## print this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv with the locked packages, fetch Kafka's jars (skipped when done)
+
+$(VENV)/.packages: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shardwheel needs Python 3.11 or newer; $(PYTHON) is older. Try: make setup PYTHON=python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "setup: making $(VENV)"; $(PYTHON) -m venv $(VENV); } || { echo "setup: no virtual environment could be made: install python3-venv, or pass PYTHON=…" >&2; exit 1; }
+	@echo "setup: installing the locked packages (about a minute the first time)"
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock || { echo "setup: the packages could not be installed: is the package registry within reach? Run 'make setup' again to go on." >&2; exit 1; }
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(READY): $(VENV)/.packages compose/jars.lock
+	@$(BIN)/python -m shardwheel.compose.jars
+	@touch $@
+
+demo: $(READY) ## run the whole system with demo jobs until Ctrl-C (ONCE=1: check it, stop, exit)
+	@$(BIN)/python -m shardwheel.compose.demo $(if $(ONCE),--once)
+
+test: $(READY) check ## every check and every test (what CI runs)
+	@$(BIN)/pytest -q
+
+test-quick: $(READY) ## the tests that need no server
+	@$(BIN)/pytest -q -m "not servers"
+
+check: $(READY) ## format, lint, types, layers
+	@$(BIN)/ruff format --check $(ROOMS) shardwheel tests examples
+	@$(BIN)/ruff check $(ROOMS) shardwheel tests examples
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/mypy
+
+bench: $(READY) ## run the wheel benchmark (others: .venv/bin/shardctl bench --help)
+	@$(BIN)/shardctl bench wheel
+
+lock: ## write requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.lock
+
+clean: ## remove what make made here (not the cache of jars, not data of `shardctl dev`)
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,2 @@
+"""The benchmarks: one file each, one for measuring, one for reporting.
+"""

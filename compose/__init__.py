@@ -1,0 +1,2 @@
+"""How it is put together: the embedded stack behind `shardctl dev`, and the demo.
+"""

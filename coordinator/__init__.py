@@ -1,0 +1,2 @@
+"""Membership, election, the plan of who owns which partition, drain, the claim floor.
+"""

@@ -1,0 +1,2 @@
+"""The result processor: settles results, retries, resolves DAG children, stores dead letters.
+"""

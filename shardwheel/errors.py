@@ -1,0 +1,38 @@
+"""Errors, sorted by who must act. A handler's failure is a result, not an exception."""
+
+from __future__ import annotations
+
+
+class ShardwheelError(Exception):
+    """The base of all errors that Shardwheel raises on purpose."""
+
+
+class UsageError(ShardwheelError):
+    """The caller must change something: the message names the field, the problem and the remedy."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotFoundError(UsageError):
+    """There is no such thing, or it belongs to another tenant."""
+
+
+class ConflictError(UsageError):
+    """The request is well formed but the present state refuses it."""
+
+
+class OwnershipError(ShardwheelError):
+    """Another shard took over: stop firing the partition now."""
+
+
+class UnavailableError(ShardwheelError):
+    """A server is out of reach: back off and retry. Raised by edges only, the driver's error as its cause.
+
+    `maybe_applied` is true when the request may have taken effect although its answer was lost.
+    """
+
+    def __init__(self, message: str, *, maybe_applied: bool = False) -> None:
+        super().__init__(message)
+        self.maybe_applied = maybe_applied

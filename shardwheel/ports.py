@@ -1,0 +1,233 @@
+"""What the rooms are given: Store, Bus and Leases, as protocols.
+
+Declared here, by who uses them; implemented by the edges (`store`, `kafka`, `etcd`) and by their
+in-memory twins (`memory`). One contract suite (tests/contract) runs on both. Every call has a time
+limit and fails with `UnavailableError` when the server is out of reach; none waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
+
+# --- Bus: Kafka -------------------------------------------------------------------------------------
+
+
+class Message(NamedTuple):
+    """One message to publish: to exactly this topic partition, so that the partitioner is ours."""
+
+    topic: str
+    topic_partition: int
+    key: bytes
+    value: bytes
+
+
+class Record(NamedTuple):
+    """One message as consumed."""
+
+    topic: str
+    topic_partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    topic_partition: int
+
+
+class TopicSpec(NamedTuple):
+    """A topic that must exist, with its number of topic partitions and its retention."""
+
+    name: str
+    topic_partitions: int
+    retention_ms: int
+
+
+class Producer(Protocol):
+    """Publishes whole cycles in order and tells how far all of them are acknowledged."""
+
+    def publish(self, messages: Sequence[Message]) -> int:
+        """Take one cycle and return its ticket (1, 2, …). Never blocks and never drops.
+
+        Raises `UnavailableError` when the bounded buffer has no room; then nothing of it was taken.
+        An empty cycle is legal: it is acknowledged when all before it are.
+        """
+
+    @property
+    def acknowledged(self) -> int:
+        """The largest ticket such that it and every ticket before it is acknowledged by the broker."""
+
+    @property
+    def room(self) -> int:
+        """How many messages `publish` would take now."""
+
+    async def wait_acknowledged(self, ticket: int) -> None:
+        """Return once `acknowledged >= ticket`; the caller sets the time limit (trio.fail_after)."""
+
+    async def close(self) -> None:
+        """Wait a bounded time for what is under way, then let go."""
+
+
+class Consumer(Protocol):
+    """One member of a consumer group. Offsets are committed by the caller, after the claim."""
+
+    async def take(self, most: int, wait_s: float) -> list[Record]:
+        """Up to `most` records; fewer or none after `wait_s`. Keeps the membership alive."""
+
+    async def commit(self, records: Iterable[Record]) -> None:
+        """Commit the offsets after these records. Of each topic partition the largest counts."""
+
+    def pause(self) -> None:
+        """Take nothing more (membership is kept by further `take` calls, which return nothing)."""
+
+    def resume(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Bus(Protocol):
+    def producer(self) -> Producer: ...
+
+    def consumer(self, group: str, topics: Sequence[str]) -> Consumer: ...
+
+    async def ensure_topics(self, specs: Sequence[TopicSpec]) -> None:
+        """Create what is missing. A topic with another number of topic partitions is a `UsageError`."""
+
+    async def generation(self, topics: Sequence[str]) -> str:
+        """Names Kafka's data: cluster id and topic ids. Another value means that the data was lost."""
+
+    async def end_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]: ...
+
+    async def committed_offsets(self, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """Where the group stands; a topic partition without a commit is left out."""
+
+
+# --- Leases: etcd -----------------------------------------------------------------------------------
+
+
+class KeyValue(NamedTuple):
+    key: str
+    value: bytes
+    mod_revision: int
+    create_revision: int
+    lease: int
+
+
+class Snapshot(NamedTuple):
+    """A linearizable read of a prefix: `revision` is where a watch goes on from (+ 1)."""
+
+    items: tuple[KeyValue, ...]
+    revision: int
+
+
+class Compare(NamedTuple):
+    """A condition of a transaction: the key's mod revision (0: absent)."""
+
+    key: str
+    mod_revision: int
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    lease: int = 0
+
+
+class Delete(NamedTuple):
+    key: str
+
+
+class TxnResult(NamedTuple):
+    succeeded: bool
+    revision: int
+
+
+class KeyEvent(NamedTuple):
+    """A change seen by a watch; `item` is None when the key was deleted."""
+
+    key: str
+    item: KeyValue | None
+    revision: int
+
+
+class Election(Protocol):
+    """Leadership held through a lease: `holder` says who leads, by key prefix."""
+
+    async def campaign(self) -> bool:
+        """Try once to become the leader; true when this candidate leads (now or already)."""
+
+    async def resign(self) -> None: ...
+
+
+class Leases(Protocol):
+    async def range(self, prefix: str) -> Snapshot: ...
+
+    async def txn(self, compare: Sequence[Compare], then: Sequence[Put | Delete]) -> TxnResult:
+        """All or nothing, if every comparison holds. At most 128 operations."""
+
+    async def grant(self, ttl_s: int) -> int: ...
+
+    async def keep_alive(self, lease: int) -> bool:
+        """Renew once; false when the lease is gone: the holder must start over as somebody new."""
+
+    async def revoke(self, lease: int) -> None: ...
+
+    def watch(
+        self, prefix: str, from_revision: int
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[KeyEvent] | None]]:
+        """Batches of events from `from_revision` on. `None` says: something was compacted away or the
+        stream was cut in a way that may have lost events; read the prefix again. A hint only."""
+
+    def election(self, key: str, lease: int, value: bytes) -> Election: ...
+
+
+# --- Store: PostgreSQL ------------------------------------------------------------------------------
+
+
+class Identity(NamedTuple):
+    """Which PostgreSQL this is: another system is a restore elsewhere, another timeline a fail-over."""
+
+    system_identifier: int
+    timeline: int
+
+
+class PartitionState(NamedTuple):
+    """One row of `partitions`: who may store its watermark, and how far it was fired and claimed."""
+
+    partition: int
+    epoch: int
+    owner: str
+    fired_through_ms: int
+    horizon_xid: int
+    floor_ms: int
+    floor_xid: int
+    kafka_generation: str
+    timeline: int
+
+
+class Watermark(NamedTuple):
+    """How far one partition was fired: fenced by the epoch under which its owner fires it."""
+
+    partition: int
+    epoch: int
+    fired_through_ms: int
+    horizon_xid: int
+
+
+class Store(Protocol):
+    async def now_ms(self) -> float:
+        """The database's clock, in milliseconds since 1970."""
+
+    async def identity(self) -> Identity: ...
+
+    async def partitions(self, partitions: Sequence[int]) -> list[PartitionState]: ...
+
+    async def take_partitions(self, seen: Mapping[int, int], owner: str) -> list[PartitionState]:
+        """Bump the epoch of each partition whose epoch is still the one seen (partition → epoch);
+        return those that were taken, with the watermarks to go on from."""
+
+    async def store_watermarks(self, watermarks: Sequence[Watermark]) -> set[int]:
+        """Store all in one fenced statement; return the partitions that were refused (another owner)."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: pools, migrations, and the protocols' statements as named .sql files."""

@@ -1,0 +1,1 @@
+"""The hierarchical timing wheel: pure data structure, no clock, no I/O, no async, no logging."""

@@ -1,0 +1,2 @@
+"""Workers: consume, claim, run handlers, heartbeat, report.
+"""
