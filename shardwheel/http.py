@@ -1,0 +1,112 @@
+"""A service's own small door: `/metrics`, `/healthz`, and the few routes that the service adds.
+
+h11 parses, trio listens. It is not the API: no auth, no bodies above 64 KiB, loopback or a private
+network only. It exists because a shard must answer a poke on its own event loop, and a second
+framework in every process would weigh more than these lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import h11
+import trio
+
+from shardwheel.errors import UsageError
+from shardwheel.metrics import CONTENT_TYPE, exposition
+
+BODY_LIMIT_BYTES = 65_536
+IDLE_LIMIT_S = 60.0
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+Route = Callable[[bytes], Awaitable[Answer]]
+Routes = Mapping[tuple[str, str], Route]
+
+
+async def metrics_route(_body: bytes) -> Answer:
+    return Answer(200, exposition(), CONTENT_TYPE)
+
+
+async def listen(host: str, port: int) -> list[trio.SocketListener]:
+    """Open the door (port 0: any free one); a taken port is the caller's to change."""
+    try:
+        return await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        raise UsageError(
+            f"{host}:{port} can't be listened on ({error.strerror}); choose another with --http-port",
+            field="http_port",
+        ) from error
+
+
+def address_of(listener: trio.SocketListener) -> str:
+    host, port = listener.socket.getsockname()[:2]
+    return f"{host}:{port}"
+
+
+async def serve(routes: Routes, listeners: list[trio.SocketListener]) -> None:
+    """Answer until cancelled. A broken or slow client harms only its own connection."""
+
+    async def one(stream: trio.SocketStream) -> None:
+        async with stream:
+            try:
+                await _converse(routes, stream)
+            except (trio.BrokenResourceError, trio.TooSlowError, h11.RemoteProtocolError):
+                return
+
+    await trio.serve_listeners(one, listeners)
+
+
+async def _converse(routes: Routes, stream: trio.SocketStream) -> None:
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16_384)
+    while True:
+        with trio.fail_after(IDLE_LIMIT_S):
+            request = await _next_event(connection, stream)
+            if not isinstance(request, h11.Request):
+                return
+            answer = await _answer(routes, request, connection, stream)
+            await _send(connection, stream, answer)
+        if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
+            return
+        connection.start_next_cycle()
+
+
+async def _answer(
+    routes: Routes, request: h11.Request, connection: h11.Connection, stream: trio.SocketStream
+) -> Answer:
+    body = bytearray()
+    while isinstance(event := await _next_event(connection, stream), h11.Data):
+        body += event.data
+        if len(body) > BODY_LIMIT_BYTES:
+            return Answer(413, b'{"error": {"code": "too_large", "message": "the body is over 64 KiB"}}')
+    path = request.target.decode("ascii", "replace").partition("?")[0]
+    route = routes.get((request.method.decode("ascii"), path))
+    if route is None:
+        return Answer(404, b'{"error": {"code": "not_found", "message": "no such route"}}')
+    return await route(bytes(body))
+
+
+async def _next_event(connection: h11.Connection, stream: trio.SocketStream) -> h11.Event | None:
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await stream.receive_some(16_384))
+        elif isinstance(event, h11.Event) and not isinstance(event, h11.ConnectionClosed):
+            return event
+        else:
+            return None
+
+
+async def _send(connection: h11.Connection, stream: trio.SocketStream, answer: Answer) -> None:
+    headers = [("content-type", answer.content_type), ("content-length", str(len(answer.body)))]
+    if connection.their_state is not h11.DONE:
+        headers.append(("connection", "close"))
+    events: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
+    events += [h11.Data(data=answer.body), h11.EndOfMessage()]
+    await stream.send_all(b"".join(connection.send(event) or b"" for event in events))

@@ -1,0 +1,50 @@
+"""The metrics of contract.md, one object each, on Prometheus's default registry.
+
+A name here is public: dashboards and alerts rely on it. Every process exports all of them; those that
+it never touches stay without samples (labelled ones) or at zero.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+# Around the promises: a slot is 16 ms, the alert on tick latency stands at 100 ms.
+_LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.016, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+WHEEL_ENTRIES = Gauge("shardwheel_wheel_entries", "Entries held in the wheels.", ["shard"])
+TICK_LATENCY = Histogram(
+    "shardwheel_tick_latency_seconds",
+    "Fire time to the broker's acknowledgement.",
+    buckets=_LATENCY_BUCKETS_S,
+)
+FIRE_LATENESS = Histogram(
+    "shardwheel_fire_lateness_seconds", "Scheduled time to claimed.", buckets=_LATENCY_BUCKETS_S
+)
+FIRES = Counter("shardwheel_fires_total", "Fires published.")
+OLDEST_DUE = Gauge("shardwheel_oldest_due_seconds", "Age of the oldest entry that is due and not yet fired.")
+SHARD_HEARTBEAT_AGE = Gauge(
+    "shardwheel_shard_heartbeat_age_seconds", "Time since the shard last renewed its lease.", ["shard"]
+)
+PARTITIONS_OWNED = Gauge("shardwheel_partitions_owned", "Partitions that the shard owns.", ["shard"])
+TAKEOVER = Histogram("shardwheel_takeover_seconds", "Time from knowing an orphan to firing it.")
+POOL_LAG = Gauge("shardwheel_pool_lag", "Messages not yet claimed.", ["pool", "priority"])
+RESULTS_LAG = Gauge("shardwheel_results_lag", "Results not yet settled.")
+HELD = Gauge("shardwheel_held", "Executions held, by reason.", ["reason"])
+DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has dealt with.")
+DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
+DUPLICATES = Counter("shardwheel_duplicates_total", "Duplicates dropped, by where.", ["where"])
+SKIPS = Counter("shardwheel_skips_total", "Scheduled times skipped, by reason.", ["reason"])
+CLOCK_OFFSET = Gauge("shardwheel_clock_offset_seconds", "The database's clock minus this process's.")
+CLOCK_UNCERTAINTY = Gauge(
+    "shardwheel_clock_uncertainty_seconds", "Half the smallest round trip to the database."
+)
+HORIZON_AGE = Gauge("shardwheel_horizon_age_seconds", "Age of the change feed's horizon.")
+FLOOR_AGE = Gauge("shardwheel_floor_age_seconds", "Age of the oldest partition's claim floor.")
+API_REQUEST = Histogram("shardwheel_api_request_seconds", "Time to answer a request.", ["route"])
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus's text format: the body of `/metrics`."""
+    return generate_latest()

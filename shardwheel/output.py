@@ -1,0 +1,65 @@
+"""How commands answer: a table for people, JSON (stable, for scripts) or YAML, always on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+
+
+FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to print the answer.")]
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: Format) -> None:
+    """A list of things: JSON and YAML hold every field, the table the named columns."""
+    if output is not Format.table:
+        _print_value(list(rows), output)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.upper().replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row.get(column)) for column in columns))
+    Console().print(table)
+
+
+def print_thing(thing: Mapping[str, Any], output: Format) -> None:
+    """One thing: in a table, a line a field."""
+    if output is not Format.table:
+        _print_value(dict(thing), output)
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in thing.items():
+        table.add_row(name, _cell(value))
+    Console().print(table)
+
+
+def _print_value(value: Any, output: Format) -> None:
+    plain = msgspec.to_builtins(value)
+    if output is Format.json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
+    else:
+        sys.stdout.write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,162 @@
+"""Settings: one typed object, from flags > `SHARDWHEEL_*` > `shardwheel.toml` > a running `dev` > defaults.
+
+Every key has the same name everywhere: `kafka_bootstrap` in the file, `SHARDWHEEL_KAFKA_BOOTSTRAP` in
+the environment. An unknown key is refused by name, with the nearest known one: a misspelt setting must
+not pass for a default. Nothing here connects to anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shardwheel.errors import UsageError
+
+ENVIRONMENT_PREFIX = "SHARDWHEEL_"
+FILE_NAME = "shardwheel.toml"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a process needs to know. Lists are comma-separated, mappings `key=value,…` in the environment."""
+
+    cluster: str = "default"
+    zone: str = ""
+
+    postgres_dsn: str = ""
+    etcd_endpoints: tuple[str, ...] = ()
+    etcd_ca: str = ""
+    etcd_cert: str = ""
+    etcd_key: str = ""
+    etcd_user: str = ""
+    etcd_password: str = ""
+    kafka_bootstrap: str = ""
+    kafka_settings: dict[str, str] = {}
+    results_bootstrap: str = ""
+    results_settings: dict[str, str] = {}
+    topic_partitions: int = 8
+
+    http_host: str = "127.0.0.1"
+    http_port: int = 0
+    secret: str = ""
+    handlers: str = ""
+    data: str = ""
+    cache: str = ""
+
+    lease_ttl_s: int = 3
+    isolation_limit_s: int = 60
+    log_level: str = "info"
+    log_format: str = ""
+
+    @property
+    def results_kafka(self) -> tuple[str, dict[str, str]]:
+        """Where results live: another Kafka cluster if one is named, else the jobs' own."""
+        if self.results_bootstrap:
+            return self.results_bootstrap, self.results_settings
+        return self.kafka_bootstrap, self.kafka_settings
+
+
+_FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+
+
+def load_settings(
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+    stack: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Merge the layers, later ones giving way to earlier ones. Flags that are None were not given."""
+    layers: list[Mapping[str, Any]] = [stack or {}]
+    layers.append(_from_file(file) if file is not None else {})
+    layers.append(_from_environment(environ or {}))
+    layers.append({name: value for name, value in (flags or {}).items() if value is not None})
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged.update(layer)
+    try:
+        settings = msgspec.convert(merged, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"settings: {error}", field=_field_of(error)) from error
+    _check(settings)
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            values = tomllib.load(stream)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file", field="config") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}", field="config") from error
+    for name in values:
+        _require_known(name, f"{path}: {name}")
+    return values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        _require_known(name, variable)
+        values[name] = _parse(name, variable, text)
+    return values
+
+
+def _parse(name: str, variable: str, text: str) -> Any:
+    default = _FIELDS[name].default
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(default, int):
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"{variable}: {text!r} is not a whole number", field=name) from None
+    if _FIELDS[name].default_factory is not msgspec.NODEFAULT:
+        return _parse_mapping(name, variable, text)
+    return text
+
+
+def _parse_mapping(name: str, variable: str, text: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, separator, value = part.partition("=")
+        if not separator:
+            raise UsageError(f"{variable}: {part!r} is not of the form key=value", field=name)
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _require_known(name: str, where: str) -> None:
+    if name in _FIELDS:
+        return
+    near = difflib.get_close_matches(name, _FIELDS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "see docs/settings.md for the list"
+    raise UsageError(f"{where}: there is no such setting; {hint}", field=name)
+
+
+def _field_of(error: msgspec.ValidationError) -> str | None:
+    """The field that msgspec names as `$.field` at the end of its message."""
+    _, found, rest = str(error).partition("`$.")
+    return rest.rstrip("`") if found else None
+
+
+def _check(settings: Settings) -> None:
+    limits = {"topic_partitions": (1, 256), "lease_ttl_s": (2, 60), "isolation_limit_s": (1, 3600)}
+    for name, (least, most) in limits.items():
+        value = getattr(settings, name)
+        if not least <= value <= most:
+            raise UsageError(f"{name}: {value} is out of range; give {least} to {most}", field=name)
+    if settings.log_format not in ("", "pretty", "json"):
+        raise UsageError(
+            f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"
+        )
+    if not settings.cluster or "/" in settings.cluster:
+        raise UsageError("cluster: give a name without a slash", field="cluster")
