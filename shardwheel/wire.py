@@ -8,13 +8,15 @@ holds params or secrets: those are read at the claim, from the row. The hot path
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from shardwheel.errors import UsageError
 
 FORMAT_VERSION = 1
+
+_Kind = TypeVar("_Kind")
 
 
 class FireKind(IntEnum):
@@ -94,7 +96,7 @@ def decode_result(value: bytes) -> Result:
     return _decode(_result_decoder, value)
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[Any], value: bytes) -> Any:
+def _decode(decoder: msgspec.msgpack.Decoder[_Kind], value: bytes) -> _Kind:
     try:
         return decoder.decode(value)
     except msgspec.DecodeError as error:

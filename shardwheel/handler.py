@@ -1,0 +1,107 @@
+"""Handlers: the user's own code, registered by task name, and what it may raise.
+
+    from shardwheel import handler, Retryable, Fatal
+
+    @handler("email.send", pool="short", timeout_s=30)
+    async def send(ctx, params): ...
+
+An async function runs under trio, a plain one in a thread. A failure is a result, not an exception of
+ours: whatever the handler raises is reported with its class and traceback. `Retryable` asks for another
+attempt (at a time of its choice), `Fatal` for none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from shardwheel.errors import UsageError
+
+POOLS = ("short", "medium", "long")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Retryable(Exception):  # noqa: N818 - users raise it by this name (contract.md)
+    """Try this execution again; after `after_s` seconds, or by the job's backoff when None."""
+
+    def __init__(self, message: str = "", *, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class Fatal(Exception):  # noqa: N818 - users raise it by this name (contract.md)
+    """Do not try this execution again: it goes to the dead letters."""
+
+
+class Handler(NamedTuple):
+    """A registered function with the task type's own defaults (None: the job decides)."""
+
+    task: str
+    function: Callable[..., Any]
+    pool: str
+    timeout_s: float | None
+    is_async: bool
+
+
+class Registry:
+    """Task name → handler. One per process by default; tests make their own."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, task: str, function: Callable[..., Any], pool: str, timeout_s: float | None) -> None:
+        if not task or len(task) > 200:
+            raise UsageError(f"task: {task!r} is not a name of 1 to 200 characters", field="task")
+        if pool not in POOLS:
+            raise UsageError(f"pool: {pool!r} is not one of {', '.join(POOLS)}", field="pool")
+        if timeout_s is not None and timeout_s <= 0:
+            raise UsageError(f"timeout_s: {timeout_s} is not a positive number of seconds", field="timeout_s")
+        known = self._handlers.get(task)
+        if known is not None and known.function is not function:
+            raise UsageError(
+                f"task: {task!r} has two handlers, {known.function!r} and {function!r}", field="task"
+            )
+        self._handlers[task] = Handler(task, function, pool, timeout_s, inspect.iscoroutinefunction(function))
+
+    def get(self, task: str) -> Handler | None:
+        return self._handlers.get(task)
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        return frozenset(self._handlers)
+
+
+registry = Registry()
+
+
+def handler(
+    task: str, *, pool: str = "short", timeout_s: float | None = None, registry: Registry = registry
+) -> Callable[[_Function], _Function]:
+    """Register a function as the handler of a task type."""
+
+    def register(function: _Function) -> _Function:
+        registry.add(task, function, pool, timeout_s)
+        return function
+
+    return register
+
+
+def import_handlers(module: str) -> None:
+    """Import the user's module, found from the current folder too, so that its handlers register."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module.startswith(error.name):
+            raise UsageError(
+                f"--handlers: there is no module {module!r} here or on the Python path; name it without .py",
+                field="handlers",
+            ) from error
+        raise
