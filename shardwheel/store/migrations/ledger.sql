@@ -1,5 +1,7 @@
 -- What was applied. Run under the advisory lock before anything else; all of it may exist already.
 CREATE SCHEMA IF NOT EXISTS shardwheel;
+COMMENT ON SCHEMA shardwheel IS
+  'Shardwheel, a sharded job scheduler: what people said (jobs) and what happened (executions).';
 CREATE TABLE IF NOT EXISTS shardwheel.migrations (
   number      integer PRIMARY KEY,
   name        text NOT NULL,

@@ -1,5 +1,7 @@
 -- Jobs, and the trigger that names each state of a job's schedule.
 
+SET LOCAL ROLE shardwheel_migrator;
+
 CREATE TABLE shardwheel.jobs (
   job_id             uuid PRIMARY KEY,
   tenant_id          text NOT NULL CHECK (tenant_id <> ''),

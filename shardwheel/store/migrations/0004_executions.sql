@@ -1,5 +1,7 @@
 -- Executions, a month a partition, and what hangs on them: attempts, overlap slots, skip ranges, work rows.
 
+SET LOCAL ROLE shardwheel_migrator;
+
 CREATE TABLE shardwheel.executions (
   execution_id         uuid NOT NULL,
   tenant_id            text NOT NULL,
@@ -40,9 +42,9 @@ CREATE TABLE shardwheel.executions (
 
 COMMENT ON TABLE shardwheel.executions IS 'One run of one job for one scheduled time. The id is computed from (kind, job, scheduled time), so a second fire of the same meets this primary key. Partitioned by month: an id begins with 48 bits of milliseconds.';
 COMMENT ON COLUMN shardwheel.executions.execution_id IS '48 bits scheduled time in ms, 16 bits partition, 64 bits of a hash; the same for all attempts.';
-COMMENT ON COLUMN shardwheel.executions.kind IS 'The kind that is hashed into the id.';
+COMMENT ON COLUMN shardwheel.executions.kind IS 'The kind that is hashed into the id: 0 fire, 1 trigger, 2 rerun, 3 redrive, 4 task.';
 COMMENT ON COLUMN shardwheel.executions.reason IS 'Why it is held, skipped, cancelled or dead.';
-COMMENT ON COLUMN shardwheel.executions.due_at IS 'Fire time; of a waiting execution, when it is to be published.';
+COMMENT ON COLUMN shardwheel.executions.due_at IS 'Fire time; of a waiting execution, when it is to be published (then it moves with each retry).';
 COMMENT ON COLUMN shardwheel.executions.attempt IS 'The current attempt while it runs, the next one while it waits. Messages and results of any other change nothing.';
 COMMENT ON COLUMN shardwheel.executions.failures IS 'What max_retries limits.';
 COMMENT ON COLUMN shardwheel.executions.crashes IS 'Workers that died or vanished with it; two are poison.';
@@ -181,8 +183,8 @@ CREATE TABLE shardwheel.attempts (
   PRIMARY KEY (execution_id, attempt)
 );
 COMMENT ON TABLE shardwheel.attempts IS 'What became of each attempt. Ids begin with the time, so retention walks the primary key.';
-COMMENT ON COLUMN shardwheel.attempts.outcome IS 'succeeded, failed, timed_out, crashed, cancelled, …: what we decided of this attempt.';
-COMMENT ON COLUMN shardwheel.attempts.class IS 'The error''s class: application, fatal, timeout, crash, poison.';
+COMMENT ON COLUMN shardwheel.attempts.outcome IS 'succeeded, failed, fatal, timed_out, crashed, released, cancelled: how this attempt ended.';
+COMMENT ON COLUMN shardwheel.attempts.class IS 'The error''s class, as the worker reported it.';
 COMMENT ON COLUMN shardwheel.attempts.slot_ms IS 'How long it held a worker''s slot.';
 
 CREATE TABLE shardwheel.overlap_slots (
@@ -215,7 +217,7 @@ COMMENT ON COLUMN shardwheel.skip_ranges.first_at IS 'The first scheduled time o
 COMMENT ON COLUMN shardwheel.skip_ranges.count IS 'How many scheduled times it holds.';
 
 CREATE TABLE shardwheel.work_rows (
-  work_id           uuid PRIMARY KEY,
+  work_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   tenant_id         text NOT NULL,
   partition         smallint NOT NULL,
   job_id            uuid NOT NULL,
@@ -238,14 +240,14 @@ CREATE TABLE shardwheel.work_rows (
   created_at        timestamptz NOT NULL DEFAULT date_trunc('milliseconds', clock_timestamp()),
   ended_at          timestamptz,
   changed_xid       xid8 NOT NULL,
+  CONSTRAINT work_rows_once UNIQUE NULLS NOT DISTINCT (job_id, origin, schedule_no, first_at, last_at, request_id),
   CHECK (first_at <= last_at)
 );
 CREATE INDEX work_rows_open ON shardwheel.work_rows (partition) WHERE state = 'open';
-CREATE INDEX work_rows_of_job ON shardwheel.work_rows (job_id);
 CREATE TRIGGER work_rows_changed BEFORE INSERT OR UPDATE ON shardwheel.work_rows
   FOR EACH ROW EXECUTE FUNCTION shardwheel.set_changed_xid();
 COMMENT ON TABLE shardwheel.work_rows IS 'A span of scheduled times that the partition''s owner, whoever that is then, expands into executions at a limited rate: a large catch-up, the rest of an old schedule, a backfill.';
-COMMENT ON COLUMN shardwheel.work_rows.work_id IS 'A catch-up range''s is its message''s id: stored once, however often the message comes.';
+COMMENT ON CONSTRAINT work_rows_once ON shardwheel.work_rows IS 'The same range message twice makes one row. One with another end makes a second: where they overlap, the executions'' ids are the same.';
 COMMENT ON COLUMN shardwheel.work_rows.origin IS 'Origin of the executions that it becomes; schedule: a catch-up.';
 COMMENT ON COLUMN shardwheel.work_rows.schedule IS 'The schedule that the span belongs to, with anchor_at and jitter_ms: the job''s own may be another by now.';
 COMMENT ON COLUMN shardwheel.work_rows.first_at IS 'The first scheduled time of the span; last_at is the last one, included.';

@@ -1,8 +1,7 @@
 -- The ground: times, random numbers, who we are, who the tenants are, how far each partition was fired.
 -- Every name is written with its schema: nothing here depends on a caller's search_path.
 
-COMMENT ON SCHEMA shardwheel IS
-  'Shardwheel, a sharded job scheduler: what people said (jobs) and what happened (executions).';
+SET LOCAL ROLE shardwheel_migrator;
 
 -- Both are made of immutable functions only, so that the planner inlines them. (extract() of a timestamptz
 -- and timestamptz + interval are merely stable: they look at the session's time zone.)

@@ -1,5 +1,7 @@
 -- Task types, DAGs, dead letters, and what the API remembers: idempotency keys and the audit.
 
+SET LOCAL ROLE shardwheel_migrator;
+
 CREATE TABLE shardwheel.task_types (
   tenant_id           text NOT NULL CHECK (tenant_id <> ''),
   task                text NOT NULL,
@@ -129,7 +131,7 @@ CREATE INDEX dead_letters_age ON shardwheel.dead_letters (created_at);
 COMMENT ON TABLE shardwheel.dead_letters IS 'Executions that were given up, with all that is needed to understand and replay them; stored before anyone is alerted.';
 COMMENT ON COLUMN shardwheel.dead_letters.params IS 'What the handler was given (secrets by reference only).';
 COMMENT ON COLUMN shardwheel.dead_letters.job IS 'The job''s row as it was then: it may be edited or gone when somebody looks.';
-COMMENT ON COLUMN shardwheel.dead_letters.reason IS 'Why it was given up: retries_exhausted, fatal, poison, timeout, ….';
+COMMENT ON COLUMN shardwheel.dead_letters.reason IS 'Why it was given up: retries_exhausted, fatal, poison, timed_out.';
 COMMENT ON COLUMN shardwheel.dead_letters.attempts IS 'All attempts, oldest first: the attempts rows may be retired earlier.';
 COMMENT ON COLUMN shardwheel.dead_letters.redriven_as IS 'The execution that a redrive made.';
 COMMENT ON COLUMN shardwheel.dead_letters.resolved_by IS 'Who redrove or discarded it.';
