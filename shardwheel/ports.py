@@ -108,7 +108,12 @@ class Bus(Protocol):
 # --- Leases: etcd -----------------------------------------------------------------------------------
 
 
+TXN_OPERATIONS_LIMIT = 128  # etcd's own default; compares and operations are counted apart.
+
+
 class KeyValue(NamedTuple):
+    """One key as read. Keys are relative to the cluster ("shards/a1"): the edge adds what is before."""
+
     key: str
     value: bytes
     mod_revision: int
@@ -117,7 +122,7 @@ class KeyValue(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A linearizable read of a prefix: `revision` is where a watch goes on from (+ 1)."""
+    """A linearizable read of a prefix, in key order: a watch goes on from `revision + 1`."""
 
     items: tuple[KeyValue, ...]
     revision: int
@@ -131,16 +136,22 @@ class Compare(NamedTuple):
 
 
 class Put(NamedTuple):
+    """Write a key; with a lease it is deleted when the lease ends."""
+
     key: str
     value: bytes
     lease: int = 0
 
 
 class Delete(NamedTuple):
+    """Delete a key; one that is not there is no error."""
+
     key: str
 
 
 class TxnResult(NamedTuple):
+    """Whether the comparisons held, and the revision: of what was written, or of the look that failed."""
+
     succeeded: bool
     revision: int
 
@@ -154,32 +165,51 @@ class KeyEvent(NamedTuple):
 
 
 class Election(Protocol):
-    """Leadership held through a lease: `holder` says who leads, by key prefix."""
+    """One candidate for one key: whoever has written it, bound to a live lease, leads."""
 
     async def campaign(self) -> bool:
-        """Try once to become the leader; true when this candidate leads (now or already)."""
+        """Try once to become the leader; true when this candidate leads (now or already).
 
-    async def resign(self) -> None: ...
+        False too when the candidate's own lease is gone. After an `UnavailableError` the answer is
+        unknown: campaign again.
+        """
+
+    async def resign(self) -> None:
+        """Stop leading, if this candidate leads; another one's leadership is never touched."""
+
+    async def leader(self) -> KeyValue | None:
+        """Who leads now: the key as the leader wrote it, or None."""
 
 
 class Leases(Protocol):
-    async def range(self, prefix: str) -> Snapshot: ...
+    """etcd as the rooms see it: liveness, ownership, plans.
+
+    Every call raises `UnavailableError` once its time limit has passed; `maybe_applied` is then true
+    when a write was sent and its answer lost: read again before you conclude anything.
+    """
+
+    async def range(self, prefix: str) -> Snapshot:
+        """All keys that start with the prefix, as they were at one revision."""
 
     async def txn(self, compare: Sequence[Compare], then: Sequence[Put | Delete]) -> TxnResult:
-        """All or nothing, if every comparison holds. At most 128 operations."""
+        """All or nothing, if every comparison holds. At most 128 comparisons and 128 operations, each
+        key written once, else `UsageError`. `NotFoundError` when a put names a lease that is gone."""
 
-    async def grant(self, ttl_s: int) -> int: ...
+    async def grant(self, ttl_s: int) -> int:
+        """A new lease's id. The server may grant a longer TTL than asked for (etcd: at least 2 s)."""
 
     async def keep_alive(self, lease: int) -> bool:
         """Renew once; false when the lease is gone: the holder must start over as somebody new."""
 
-    async def revoke(self, lease: int) -> None: ...
+    async def revoke(self, lease: int) -> None:
+        """End the lease and delete its keys now. One that is gone already is no error."""
 
     def watch(
         self, prefix: str, from_revision: int
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[KeyEvent] | None]]:
-        """Batches of events from `from_revision` on. `None` says: something was compacted away or the
-        stream was cut in a way that may have lost events; read the prefix again. A hint only."""
+        """Batches of events from `from_revision` on, in order. `None` says: something was compacted away
+        or the stream was cut in a way that may have lost events; read the prefix again. It waits out a
+        server that is away, for as long as that takes. A hint only."""
 
     def election(self, key: str, lease: int, value: bytes) -> Election: ...
 
