@@ -13,6 +13,7 @@ Whatever a test does to its own server, it is stopped afterwards, and its data g
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from shardwheel.compose.etcd import EtcdServer
 from shardwheel.compose.kafka import KafkaServer
 from shardwheel.compose.postgres import PostgresServer
 from shardwheel.compose.server import Server
+from shardwheel.store.migrate import migrate
 
 AnyServer = TypeVar("AnyServer", bound=Server)
 
@@ -135,6 +137,33 @@ def database(postgres_server: PostgresServer) -> Iterator[str]:
     """A fresh, empty database on the shared PostgreSQL, as a DSN."""
     with fresh_database(postgres_server) as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: PostgresServer) -> Iterator[str]:
+    """The name of a database with the schema in it, and nobody connected: to be copied, not to be used."""
+    with fresh_database(postgres_server) as dsn:
+        with psycopg.connect(dsn) as connection:
+            migrate(connection)
+            template = connection.info.dbname
+        _wait_until_unused(postgres_server, template)
+        yield template
+
+
+@pytest.fixture
+def migrated_database(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
+    """A fresh database with the schema on the shared PostgreSQL, as a DSN; a copy, so it is quick."""
+    with fresh_database(postgres_server, migrated_template) as dsn:
+        yield dsn
+
+
+def _wait_until_unused(server: PostgresServer, name: str) -> None:
+    """A closed connection's backend ends a moment later; a database in use can't be copied."""
+    give_up_at_s = time.monotonic() + START_LIMIT_S
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        while connection.execute("SELECT 1 FROM pg_stat_activity WHERE datname = %s", [name]).fetchone():
+            assert time.monotonic() < give_up_at_s, f"{name} is still in use"
+            time.sleep(0.01)
 
 
 @pytest.fixture
