@@ -68,6 +68,22 @@ def tail(log_path: Path, lines: int = _TAIL_LINES) -> str:
         return "(no log)"
 
 
+def tied(argv: list[str], death_signal: signal.Signals = signal.SIGKILL, who: RunAs = RunAs()) -> list[str]:
+    """The same command, as a child that dies with this process, and as the right user."""
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(_TRAMPOLINE),
+        str(os.getpid()),
+        str(int(death_signal)),
+        who.user,
+        "reach" if who.reach else "-",
+        "--",
+        *argv,
+    ]
+
+
 class Server(ABC):
     """One embedded server. Not safe for use by two threads at once."""
 
@@ -156,20 +172,7 @@ class Server(ABC):
         return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
     def tied(self, argv: list[str]) -> list[str]:
-        """The same command, as a child that dies with this process, and as the right user."""
-        who = self.run_as()
-        return [
-            sys.executable,
-            "-I",
-            "-S",
-            str(_TRAMPOLINE),
-            str(os.getpid()),
-            str(int(self.death_signal)),
-            who.user,
-            "reach" if who.reach else "-",
-            "--",
-            *argv,
-        ]
+        return tied(argv, self.death_signal, self.run_as())
 
     def check_port(self) -> None:
         if not ports.is_free(self.port):
