@@ -20,16 +20,14 @@ CREATE FUNCTION shardwheel.now_ms() RETURNS bigint
   AS $$ SELECT shardwheel.ms(clock_timestamp()) $$;
 COMMENT ON FUNCTION shardwheel.now_ms() IS 'The database clock, the one authority, read now (not at the transaction''s start).';
 
--- A UUID of version 4 has four fixed bits in its first half and two in its second, at other places:
--- the halves' XOR has 64 random bits.
+-- Of a version 4 UUID the first 4 and the last 12 hexadecimal digits are all chance (the fixed bits are between).
 CREATE FUNCTION shardwheel.random_number() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE
   AS $$
 DECLARE
-  bits bit(128) := ('x' || replace(gen_random_uuid()::text, '-', ''))::bit(128);
-  number bigint := (substring(bits FROM 1 FOR 64) # substring(bits FROM 65 FOR 64))::bit(64)::bigint;
+  chance CONSTANT text := gen_random_uuid()::text;
 BEGIN
-  RETURN CASE number WHEN 0 THEN 1 ELSE number END;
+  RETURN coalesce(nullif(('x' || left(chance, 4) || right(chance, 12))::bit(64)::bigint, 0), 1);
 END $$;
 COMMENT ON FUNCTION shardwheel.random_number() IS '64 random bits, never 0 (a message with 0 names no schedule).';
 
