@@ -1,4 +1,4 @@
-"""Two ways to get files out of Maven's repository: `jgo`, a pure Python resolver, and `mvn` where there is one.
+"""Two ways to get files out of Maven's repository: `jgo`, a resolver in Python, and `mvn` where there is one.
 
 Each is a function that takes coordinates and a scratch folder and yields (coordinate, path) as files arrive.
 Neither decides whether a file is the right one: jars.py does, by its checksum. Proxies are taken from the

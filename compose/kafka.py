@@ -53,8 +53,14 @@ _SETTINGS = {
 
 
 class KafkaServer(Server):
+    """`quick_start=True` is for tests: up a third sooner, but never as fast afterwards."""
+
     name = "Kafka"
     data_version = "4"
+
+    def __init__(self, data_dir: Path, port: int = 0, *, quick_start: bool = False) -> None:
+        super().__init__(data_dir, port)
+        self._jvm = [*_JVM, "-XX:TieredStopAtLevel=1"] if quick_start else [*_JVM]
 
     @property
     def bootstrap(self) -> str:
@@ -83,7 +89,7 @@ class KafkaServer(Server):
     def _java(self) -> list[str]:
         return [
             str(_java_binary()),
-            *_JVM,
+            *self._jvm,
             f"-Dlog4j2.configurationFile={_LOGGING}",
             "-cp",
             jars.class_path(),
@@ -104,6 +110,8 @@ class KafkaServer(Server):
 
     def ready(self) -> bool:
         """A broker that is up but not yet admitted by the controller is missing from its own metadata."""
+        if not ports.accepts(self.port):
+            return False
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 2000})
         try:
             return bool(admin.list_topics(timeout=2).brokers)

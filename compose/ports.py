@@ -31,6 +31,15 @@ def is_free(port: int) -> bool:
     return True
 
 
+def accepts(port: int) -> bool:
+    """Does someone listen there? (A frozen server still does: the kernel accepts in its name.)"""
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
 def _first_outgoing() -> int:
     try:
         return int(_RANGE_FILE.read_text().split()[0])

@@ -3,7 +3,8 @@
 Its superuser has a password that is made at the first start and kept in the data folder: other users of the
 machine can't get in. There is no unix socket: its path may have 107 bytes, and a data folder's may have more.
 
-PostgreSQL refuses to run as root. Root's server therefore runs as `nobody`, who owns nothing but the data.
+PostgreSQL refuses to run as root. Root's server therefore runs as whoever owns the data: `nobody`, if it was
+root who made it, who then owns nothing else.
 """
 
 from __future__ import annotations
@@ -69,20 +70,23 @@ class PostgresServer(Server):
     def run_as(self) -> RunAs:
         if os.geteuid() != 0:
             return RunAs()
-        return RunAs("nobody", reach=_closed_to_others(self.data_dir) or _closed_to_others(_bin()))
+        reach = _closed_to_others(self.data_dir) or _closed_to_others(_bin() / "postgres")
+        if self.data.exists() and (owner := self.data.stat()).st_uid != 0:
+            return RunAs(owner.st_uid, owner.st_gid, reach)
+        nobody = _nobody()
+        return RunAs(nobody.pw_uid, nobody.pw_gid, reach)
 
     def found_version(self) -> str | None:
         marker = self.data / "PG_VERSION"
         return marker.read_text().strip() if marker.exists() else None
 
     def format(self, folder: Path) -> None:
+        self._password_file.touch(mode=0o600)
         self._password_file.write_text(secrets.token_urlsafe(24) + "\n")
-        self._password_file.chmod(0o600)
         who = self.run_as()
-        if who.user != "-":
-            entry = pwd.getpwnam(who.user)
+        if who.uid is not None and who.gid is not None:
             for path in (folder, self._password_file):
-                os.chown(path, entry.pw_uid, entry.pw_gid)
+                os.chown(path, who.uid, who.gid)
         self._initdb(folder)
 
     def _initdb(self, folder: Path) -> None:
@@ -128,5 +132,16 @@ def _bin() -> Path:
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
+def _nobody() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        raise UsageError(
+            "PostgreSQL refuses to run as root, and there is no user `nobody` to run it: "
+            "run this as an ordinary user, or point SHARDWHEEL_POSTGRES_DSN elsewhere"
+        ) from None
+
+
 def _closed_to_others(path: Path) -> bool:
-    return any(not folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.resolve().parents))
+    """Must a stranger be let in to get there? True below /root, or for what was installed with umask 077."""
+    return any(not step.stat().st_mode & stat.S_IXOTH for step in (path, *path.resolve().parents))

@@ -47,9 +47,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class RunAs:
-    """Who the server is to be: another user than root ("-": the caller), let into closed folders or not."""
+    """Who a child is to be: the caller, unless root runs what refuses root. `reach`: into closed folders too."""
 
-    user: str = "-"
+    uid: int | None = None
+    gid: int | None = None
     reach: bool = False
 
 
@@ -77,7 +78,7 @@ def tied(argv: list[str], death_signal: signal.Signals = signal.SIGKILL, who: Ru
         str(_TRAMPOLINE),
         str(os.getpid()),
         str(int(death_signal)),
-        who.user,
+        "-" if who.uid is None else f"{who.uid}:{who.gid}",
         "reach" if who.reach else "-",
         "--",
         *argv,
@@ -185,8 +186,9 @@ class Server(ABC):
 
     @property
     def pid(self) -> int:
-        if self._process is None:
-            raise UsageError(f"{self.name} was not started by this process")
+        # Only of a process that was not reaped yet: its number may already be another's.
+        if self._process is None or not self.running:
+            raise UsageError(f"{self.name} does not run, or was not started by this process")
         return self._process.pid
 
     @property
@@ -212,7 +214,7 @@ class Server(ABC):
 
     def stop(self, limit_s: float = 60) -> None:
         """Ask it to end in good order; kill it when it has not within the limit. A no-op when it is down."""
-        if self._process is None:
+        if self._process is None or not self.running:
             return
         process.thaw_tree(self._process.pid)
         process.signal_quietly(self._process.pid, self.stop_signal)
@@ -220,16 +222,12 @@ class Server(ABC):
             self._process.wait(limit_s)
         except subprocess.TimeoutExpired:
             self.kill()
-        self._process = None
 
     def kill(self) -> None:
         """kill -9, the whole family, frozen or not. A no-op when it is down."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
+        if self._process is not None and self.running:
             process.kill_tree(self._process.pid)
             self._process.wait()
-        self._process = None
 
     def freeze(self) -> None:
         """SIGSTOP for the whole family: it holds its connections and answers nothing."""

@@ -1,9 +1,9 @@
 """Becomes the server, after tying its life to its parent's: run as a script, never imported.
 
-    python -I -S trampoline.py PARENT_PID DEATH_SIGNAL USER REACH -- ARGV…
+    python -I -S trampoline.py PARENT_PID DEATH_SIGNAL UID:GID REACH -- ARGV…
 
 The kernel sends DEATH_SIGNAL to the server when the *thread* that spawned it ends, in whatever way: so a
-supervisor killed by -9 leaves no server behind. USER ("-": stay who I am) is for PostgreSQL, which refuses
+supervisor killed by -9 leaves no server behind. UID:GID ("-": stay who I am) is for PostgreSQL, which refuses
 to run as root. REACH ("reach" or "-") keeps the one capability that lets that user into folders closed to it,
 such as a checkout below /root. The order matters: a change of user clears the death signal, so that
 comes last, and after it the parent may already be gone.
@@ -28,15 +28,12 @@ def checked(result: int, what: str) -> None:
         sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
-def become(user: str, reach: bool) -> None:
-    import pwd
-
-    entry = pwd.getpwnam(user)
+def become(uid: int, gid: int, reach: bool) -> None:
     if reach:
         checked(libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities")
     os.setgroups([])
-    os.setgid(entry.pw_gid)
-    os.setuid(entry.pw_uid)
+    os.setgid(gid)
+    os.setuid(uid)
     if reach:
         keep_reach()
 
@@ -55,7 +52,8 @@ def main() -> None:
     os.setpgid(0, 0)
     os.umask(0o077)
     if user != "-":
-        become(user, reach == "reach")
+        uid, gid = user.split(":")
+        become(int(uid), int(gid), reach == "reach")
     checked(libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0), "death signal")
     if os.getppid() != int(parent):
         sys.exit("the parent is gone")

@@ -16,7 +16,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,11 +47,7 @@ def started(server: AnyServer) -> Iterator[AnyServer]:
 
 
 def _end(server: Server) -> None:
-    """Its data is thrown away, so it need not end in good order; Kafka takes long to."""
-    if isinstance(server, KafkaServer):
-        server.kill()
-    else:
-        server.stop()
+    server.stop()
     shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
@@ -81,7 +77,7 @@ def _etcd(folder: Path) -> EtcdServer:
 
 def _kafka(folder: Path) -> KafkaServer:
     jars.ensure()
-    return KafkaServer(folder)
+    return KafkaServer(folder, quick_start=True)
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +124,8 @@ def fresh_database(server: PostgresServer, template: str = "template1") -> Itera
     try:
         yield server.dsn_of(name)
     finally:
-        with psycopg.connect(server.dsn, autocommit=True) as connection:
+        # One that a stuck backend still uses goes with the server.
+        with psycopg.connect(server.dsn, autocommit=True) as connection, suppress(psycopg.errors.ObjectInUse):
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
