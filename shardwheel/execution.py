@@ -49,6 +49,7 @@ class Claimed(NamedTuple):
     task: str
     params: bytes
     scheduled_ms: int
+    due_ms: int
     attempt: int
     failures: int
     timeout_ms: int

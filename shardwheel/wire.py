@@ -29,8 +29,8 @@ class FireKind(IntEnum):
 
 
 class Fire(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One message on a job topic. `schedule_no` is 0 for a waiting execution. Ranges run from
-    `scheduled_ms` to `until_ms`, both included, and hold `count` times."""
+    """One message on a job topic. `schedule_no` is 0 for a waiting execution; `due_ms` is the fire time.
+    Ranges run from `scheduled_ms` to `until_ms`, both included, and hold `count` times."""
 
     version: int
     kind: int
@@ -39,6 +39,7 @@ class Fire(msgspec.Struct, frozen=True, array_like=True, gc=False):
     partition: int
     schedule_no: int
     scheduled_ms: int
+    due_ms: int
     attempt: int
     trace: bytes = b""
     reason: str = ""

@@ -1,0 +1,55 @@
+"""`shardctl`: the front door of the command line. Nouns and verbs live in `commands`, `compose`, `bench`.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused (conflict, unsafe), 5 out of reach.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from shardwheel.bench.commands import app as bench_app
+from shardwheel.commands.doctor import doctor
+from shardwheel.commands.migrate import migrate
+from shardwheel.commands.shard import app as shard_app
+from shardwheel.compose.commands import app as dev_app
+from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
+
+app = typer.Typer(
+    name="shardctl",
+    help="Shardwheel: a sharded job scheduler. Start with `shardctl dev`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(dev_app, name="dev")
+app.add_typer(shard_app, name="shard")
+app.add_typer(bench_app, name="bench")
+app.command()(migrate)
+app.command()(doctor)
+
+_EXIT_CODES: tuple[tuple[type[ShardwheelError], int], ...] = (
+    (NotFoundError, 3),
+    (ConflictError, 4),
+    (UsageError, 2),
+    (UnavailableError, 5),
+    (ShardwheelError, 1),
+)
+
+
+def exit_code_of(error: ShardwheelError) -> int:
+    return next(code for kind, code in _EXIT_CODES if isinstance(error, kind))
+
+
+def main() -> None:
+    """The console script: one line on standard error for what we raise on purpose, a traceback for a bug."""
+    try:
+        app()
+    except ShardwheelError as error:
+        sys.stderr.write(f"shardctl: {error}\n")
+        sys.exit(exit_code_of(error))
+
+
+if __name__ == "__main__":
+    main()

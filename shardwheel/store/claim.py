@@ -1,0 +1,127 @@
+"""The claim: the one gate between a message and a run. One statement a batch, on the caller's transaction.
+
+A message may come twice, late, or from a shard that was replaced: whatever it says, the rows decide. So
+the shards may publish too much, never too little. Ranges (rare) have a statement of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from psycopg import Connection
+
+from shardwheel.execution import Claimed, ClaimReply, ExecutionState
+from shardwheel.store.arrays import Bigints, Booleans, Uuid, Uuids
+from shardwheel.store.sql import sql
+from shardwheel.wire import Fire, FireKind
+
+# How long a worker is believed alive without a heartbeat, by pool.
+LEASES = {"short": timedelta(seconds=30), "medium": timedelta(seconds=300), "long": timedelta(seconds=60)}
+
+
+class Claimant(NamedTuple):
+    """Who claims: the worker, its pool, the tasks it has handlers for, and the token of this claim."""
+
+    worker: str
+    pool: str
+    tasks: frozenset[str]
+    token: bytes
+
+
+def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
+    """Claim a batch of (message, priority of its topic). Safe to repeat with the same token."""
+    recorded: Counter[tuple[str, str]] = Counter()
+    single = [(fire, priority) for fire, priority in fires if fire.kind in (FireKind.FIRE, FireKind.SKIP)]
+    ranges = [fire for fire, _ in fires if fire.kind in (FireKind.SKIP_RANGE, FireKind.CATCH_UP_RANGE)]
+    claimed: list[Claimed] = []
+    seen = 0
+    if single:
+        for row in _claim_single(conn, single, claimant):
+            seen += 1
+            if row[0] == ExecutionState.RUNNING:
+                claimed.append(_claimed(row, claimant.token))
+            else:
+                recorded[row[0], row[1] or ""] += 1
+    for reason, count in _claim_ranges(conn, ranges) if ranges else ():
+        if reason:
+            recorded[ExecutionState.SKIPPED, reason] += count
+    return ClaimReply(claimed, dict(recorded), len(single) - seen)
+
+
+def claimed_by(conn: Connection[Any], fires: Iterable[Fire], token: bytes) -> list[Claimed]:
+    """After a lost reply: what the claim with this token got."""
+    ids = Uuids([fire.execution_id for fire in fires])
+    rows = conn.execute(sql("claimed_by"), {"execution_ids": ids, "token": Uuid(token)}, binary=True)
+    return [_claimed(row, token) for row in rows]
+
+
+def _claim_single(
+    conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Claimant
+) -> Iterable[tuple[Any, ...]]:
+    messages = [fire for fire, _ in fires]
+    parameters = {
+        "execution_ids": Uuids([fire.execution_id for fire in messages]),
+        "job_ids": Uuids([fire.job_id for fire in messages]),
+        "schedule_nos": Bigints([fire.schedule_no for fire in messages]),
+        "scheduled": Bigints([fire.scheduled_ms for fire in messages]),
+        "due": Bigints([fire.due_ms for fire in messages]),
+        "attempts": Bigints([fire.attempt for fire in messages]),
+        "skips": Booleans(fire.kind == FireKind.SKIP for fire in messages),
+        "reasons": [fire.reason for fire in messages],
+        "priorities": Bigints([priority for _, priority in fires]),
+        "tasks": sorted(claimant.tasks),
+        "pool": claimant.pool,
+        "worker": claimant.worker,
+        "token": Uuid(claimant.token),
+        "lease": LEASES[claimant.pool],
+    }
+    # Never a prepared plan: a generic one knows nothing of the batch's size and joins by nested loops.
+    return conn.execute(sql("claim"), parameters, binary=True, prepare=False)
+
+
+def _claim_ranges(conn: Connection[Any], ranges: Sequence[Fire]) -> Iterable[tuple[str, int]]:
+    parameters = {
+        "job_ids": Uuids([fire.job_id for fire in ranges]),
+        "schedule_nos": Bigints([fire.schedule_no for fire in ranges]),
+        "first": Bigints([fire.scheduled_ms for fire in ranges]),
+        "last": Bigints([fire.until_ms for fire in ranges]),
+        "counts": Bigints([fire.count for fire in ranges]),
+        "skips": Booleans(fire.kind == FireKind.SKIP_RANGE for fire in ranges),
+        "reasons": [fire.reason for fire in ranges],
+    }
+    return conn.execute(sql("claim_ranges"), parameters, binary=True, prepare=False)
+
+
+def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
+    (
+        _,
+        _,
+        execution_id,
+        job_id,
+        partition,
+        tenant_id,
+        task,
+        params,
+        scheduled_ms,
+        attempt,
+        failures,
+        timeout_ms,
+        due_ms,
+    ) = row
+    return Claimed(
+        execution_id,
+        job_id,
+        partition,
+        tenant_id,
+        task,
+        params,
+        scheduled_ms,
+        due_ms,
+        attempt,
+        failures,
+        timeout_ms,
+        token,
+    )

@@ -1,0 +1,94 @@
+-- The one gate: a batch of messages becomes executions that may run, rows on record, or nothing.
+--
+-- Lock order: jobs FOR SHARE in key order (a concurrent pause is either seen or waits; FOR KEY SHARE would
+-- let a plain UPDATE through), then the existing executions in key order, then the inserts in key order.
+-- A locked row is the current one, not the snapshot's. The claim never writes jobs.
+--
+-- Which message counts is decided per message, never by choosing one per id first: a row that waits is taken
+-- by any fire with its attempt, whatever its schedule_no; without a row, any message with the job's present
+-- schedule_no inserts one. Anything else writes nothing: a row would kill the rightful fire of the same id.
+WITH message AS MATERIALIZED (
+  SELECT DISTINCT m.*
+    FROM unnest(%(execution_ids)s::uuid[], %(job_ids)s::uuid[], %(schedule_nos)s::bigint[], %(scheduled)s::bigint[],
+                %(due)s::bigint[], %(attempts)s::bigint[], %(skips)s::boolean[], %(reasons)s::text[], %(priorities)s::bigint[])
+      AS m (execution_id, job_id, schedule_no, scheduled_ms, due_ms, attempt, skip, skip_reason, priority)
+),
+job AS MATERIALIZED (
+  SELECT j.job_id, j.tenant_id, j.partition, j.task, j.params, j.state, j.schedule_no, j.pool, j.priority, j.timeout_ms,
+         j.not_after_ms
+    FROM shardwheel.jobs AS j
+   WHERE j.job_id = ANY (%(job_ids)s::uuid[])
+   ORDER BY j.job_id
+     FOR SHARE OF j
+),
+existing AS MATERIALIZED (
+  SELECT x.execution_id, x.state, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at
+    FROM shardwheel.executions AS x
+   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
+     AND (SELECT count(*) FROM job) >= 0  -- the jobs' locks come first
+   ORDER BY x.execution_id
+     FOR UPDATE OF x
+),
+chosen AS MATERIALIZED (
+  SELECT DISTINCT ON (m.execution_id)
+         m.execution_id, m.job_id, m.scheduled_ms, m.attempt, m.skip, m.skip_reason, m.schedule_no,
+         e.execution_id IS NOT NULL AS waits, coalesce(e.origin, 'schedule') AS origin, coalesce(e.failures, 0) AS failures,
+         coalesce(e.due_at, shardwheel.at(m.due_ms)) AS due_at, e.started_at IS NOT NULL AS began,
+         j.pool <> %(pool)s OR j.priority <> m.priority AS moved,
+         j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, j.state AS job_state, j.timeout_ms, j.not_after_ms
+    FROM message AS m
+    JOIN job AS j USING (job_id)
+    LEFT JOIN existing AS e USING (execution_id)
+   WHERE CASE WHEN e.execution_id IS NULL THEN m.schedule_no = j.schedule_no
+              ELSE e.state IN ('queued', 'retry_wait') AND e.attempt = m.attempt AND NOT m.skip END
+   ORDER BY m.execution_id, m.skip  -- a fire wins over a skip of the same time
+),
+verdict AS MATERIALIZED (
+  SELECT c.*, split_part(c.ruling, ':', 1) AS state, nullif(split_part(c.ruling, ':', 2), '') AS reason
+    FROM (SELECT chosen.*,
+            CASE
+              WHEN skip THEN 'skipped:' || skip_reason
+              WHEN job_state = 'deleted' THEN 'skipped:deleted'
+              WHEN job_state = 'paused' AND (attempt > 1 OR began) THEN 'held:paused'
+              WHEN job_state = 'paused' AND origin IN ('schedule', 'settled') THEN 'skipped:paused'
+              WHEN NOT began AND due_at + not_after_ms * interval '1 millisecond' < clock_timestamp() THEN 'skipped:expired'
+              WHEN moved THEN 'queued:moved'
+              WHEN NOT task = ANY (%(tasks)s::text[]) THEN 'held:handler_unknown'
+              ELSE 'running:' END AS ruling
+            FROM chosen) AS c
+),
+inserted AS (
+  INSERT INTO shardwheel.executions AS x
+         (execution_id, tenant_id, partition, job_id, kind, origin, state, reason, scheduled_at, due_at, attempt, schedule_no,
+          claim_token, worker, lease_until, timeout_at, started_at, ended_at)
+  SELECT execution_id, tenant_id, partition, job_id, 0, origin, state, reason, shardwheel.at(scheduled_ms),
+         CASE WHEN state = 'queued' THEN clock_timestamp() ELSE due_at END, attempt, schedule_no,
+         CASE WHEN state = 'running' THEN %(token)s::uuid END, CASE WHEN state = 'running' THEN %(worker)s END,
+         CASE WHEN state = 'running' THEN clock_timestamp() + %(lease)s END,
+         CASE WHEN state = 'running' THEN clock_timestamp() + timeout_ms * interval '1 millisecond' END,
+         CASE WHEN state = 'running' THEN clock_timestamp() END, CASE WHEN state = 'skipped' THEN clock_timestamp() END
+    FROM verdict
+   WHERE NOT waits
+   ORDER BY execution_id
+  ON CONFLICT (execution_id) DO NOTHING
+  RETURNING x.execution_id, x.state, x.reason
+),
+updated AS (
+  UPDATE shardwheel.executions AS x
+     SET state = v.state, reason = v.reason,
+         due_at = CASE WHEN v.state = 'queued' THEN clock_timestamp() ELSE x.due_at END,
+         claim_token = CASE WHEN v.state = 'running' THEN %(token)s::uuid END, worker = CASE WHEN v.state = 'running' THEN %(worker)s END,
+         lease_until = CASE WHEN v.state = 'running' THEN clock_timestamp() + %(lease)s END,
+         timeout_at = CASE WHEN v.state = 'running' THEN clock_timestamp() + v.timeout_ms * interval '1 millisecond' END,
+         started_at = CASE WHEN v.state = 'running' THEN clock_timestamp() ELSE x.started_at END,
+         ended_at = CASE WHEN v.state = 'skipped' THEN clock_timestamp() END,
+         reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
+    FROM verdict AS v
+   WHERE v.waits AND x.execution_id = v.execution_id AND x.execution_id = ANY (%(execution_ids)s::uuid[])
+     AND x.state IN ('queued', 'retry_wait') AND x.attempt = v.attempt
+  RETURNING x.execution_id, x.state, x.reason
+)
+SELECT w.state, w.reason, uuid_send(v.execution_id), uuid_send(v.job_id), v.partition, v.tenant_id, v.task,
+       convert_to(v.params::text, 'UTF8'), v.scheduled_ms, v.attempt, v.failures, v.timeout_ms, shardwheel.ms(v.due_at)
+  FROM (SELECT * FROM inserted UNION ALL SELECT * FROM updated) AS w
+  JOIN verdict AS v USING (execution_id)

@@ -1,0 +1,44 @@
+-- A batch of decisions on running attempts: fenced by attempt and claim token, so a result of any other
+-- attempt changes nothing, and a batch that is replayed after a crash changes nothing either. A row that
+-- waits afterwards counts its next attempt: the row is the outbox, the owner's wheel publishes it.
+WITH result AS MATERIALIZED (
+  SELECT DISTINCT ON (execution_id, attempt, token) *
+    FROM unnest(%(execution_ids)s::uuid[], %(attempts)s::bigint[], %(tokens)s::uuid[], %(states)s::text[], %(reasons)s::text[],
+                %(due)s::bigint[], %(failures)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
+                %(tracebacks)s::text[], %(workers)s::text[], %(started)s::bigint[], %(ended)s::bigint[], %(outputs)s::text[])
+      AS r (execution_id, attempt, token, state, reason, due_ms, failures, outcome, class, message, traceback, worker, started_ms,
+            ended_ms, output)
+),
+locked AS MATERIALIZED (
+  SELECT x.execution_id, x.attempt, x.claim_token
+    FROM shardwheel.executions AS x
+   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[]) AND x.state = 'running'
+   ORDER BY x.execution_id
+     FOR UPDATE OF x
+),
+settled AS (
+  UPDATE shardwheel.executions AS x
+     SET state = r.state, reason = nullif(r.reason, ''), failures = greatest(x.failures, r.failures),
+         attempt = x.attempt + (r.state IN ('queued', 'retry_wait'))::int,
+         due_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN shardwheel.at(r.due_ms) ELSE x.due_at END,
+         ended_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN NULL ELSE clock_timestamp() END,
+         duration_ms = greatest(r.ended_ms - r.started_ms, 0), output = coalesce(nullif(r.output, '')::jsonb, x.output),
+         claim_token = NULL, lease_until = NULL, timeout_at = NULL,
+         reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
+    FROM result AS r
+    JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token
+   WHERE x.execution_id = r.execution_id AND x.execution_id = ANY (%(execution_ids)s::uuid[])
+     AND x.state = 'running' AND x.attempt = r.attempt AND x.claim_token = r.token
+  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
+            r.started_ms, r.ended_ms
+),
+recorded AS (
+  INSERT INTO shardwheel.attempts (execution_id, attempt, tenant_id, partition, job_id, outcome, class, message, traceback, worker,
+                                   started_at, ended_at, slot_ms)
+  SELECT execution_id, attempt, tenant_id, partition, job_id, outcome, nullif(class, ''), nullif(message, ''), nullif(traceback, ''), worker,
+         shardwheel.at(started_ms), shardwheel.at(ended_ms), greatest(ended_ms - started_ms, 0)
+    FROM settled
+   ORDER BY execution_id, attempt
+  ON CONFLICT DO NOTHING
+)
+SELECT uuid_send(execution_id), state FROM settled
