@@ -16,7 +16,6 @@ Example:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
@@ -26,13 +25,13 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from shardwheel.cron import canonical_expression, compile_cron
 from shardwheel.errors import UsageError
-from shardwheel.zone import DAY_S, DstFold, DstGap, wall_clock, wall_day
+from shardwheel.exclusions import Exclusions
+from shardwheel.expression import canonical_expression, compile_cron
+from shardwheel.times import END_MS
+from shardwheel.zone import DAY_S, DstFold, DstGap, Span, wall_clock
 
-END_MS: Final = 7_289_654_400_000  # 2201-01-01T00:00:00Z: nothing is scheduled from here on
-
-Kind = Literal["cron", "every", "once", "none"]
+ScheduleKind = Literal["cron", "every", "once", "none"]
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -51,12 +50,13 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 class Schedule(ABC):
     """A schedule without what belongs to one job. Shared: see `schedule_of`."""
 
-    __slots__ = ("__weakref__", "definition", "text")
-    kind: ClassVar[Kind]
+    __slots__ = ("__weakref__", "_excluded", "definition", "text")
+    kind: ClassVar[ScheduleKind]
 
     def __init__(self, definition: Definition, text: str) -> None:
         self.definition = definition
         self.text = text
+        self._excluded = Exclusions(definition.exclude, definition.time_zone) if definition.exclude else None
 
     @abstractmethod
     def next_after(self, after_ms: int, anchor_ms: int = 0) -> int | None:
@@ -69,22 +69,49 @@ class Schedule(ABC):
             yield time_ms
             time_ms = self.next_after(time_ms, anchor_ms)
 
-    def nth_after(self, after_ms: int, n: int, anchor_ms: int = 0) -> int | None:
-        """The n-th time (1, 2, …) strictly after this one; None when there are fewer."""
-        time_ms: int | None = after_ms
-        for _ in range(n):
-            if time_ms is None:
-                return None
-            time_ms = self.next_after(time_ms, anchor_ms)
-        return time_ms
-
     def count_between(self, after_ms: int, through_ms: int, anchor_ms: int = 0) -> int:
-        """How many times `times_between` would give."""
-        return sum(1 for _ in self.times_between(after_ms, through_ms, anchor_ms))
+        """How many times `times_between` would give, without going through them."""
+        through_ms = min(through_ms, END_MS - 1)
+        count = self._count(after_ms, through_ms, anchor_ms)
+        if self._excluded is not None:
+            for start_ms, end_ms in self._excluded.within(after_ms, through_ms):
+                count -= self._count(max(after_ms, start_ms - 1), min(through_ms, end_ms - 1), anchor_ms)
+        return count
+
+    def nth_after(self, after_ms: int, n: int, anchor_ms: int = 0) -> int | None:
+        """The n-th time (1, 2, …) strictly after this one; None when there are fewer.
+
+        Ever longer windows until one holds it, then halves of that one: the cost grows with the logarithm
+        of the time to go, not with n.
+        """
+        window_ms = 1 << 27
+        while (count := self.count_between(after_ms, after_ms + window_ms, anchor_ms)) < n:
+            n, after_ms, window_ms = n - count, after_ms + window_ms, window_ms * 2
+            if after_ms >= END_MS:
+                return None
+        while n > 1:
+            window_ms //= 2
+            count = self.count_between(after_ms, after_ms + window_ms, anchor_ms)
+            if count < n:
+                n, after_ms = n - count, after_ms + window_ms
+        return self.next_after(after_ms, anchor_ms)
+
+    @abstractmethod
+    def _first_from(self, from_ms: int, anchor_ms: int) -> int:
+        """The first time at or after this one, exclusions left aside; `END_MS` or more when none is."""
+
+    @abstractmethod
+    def _count(self, after_ms: int, through_ms: int, anchor_ms: int) -> int:
+        """How many times have after_ms < time <= through_ms, exclusions left aside."""
+
+    def _past_exclusions(self, excluded: Exclusions, time_ms: int, anchor_ms: int) -> int:
+        while (resumes_ms := excluded.end_around(time_ms)) is not None:
+            time_ms = self._first_from(resumes_ms, anchor_ms)
+        return time_ms
 
 
 class CronSchedule(Schedule):
-    __slots__ = ("_clock", "_cron", "_excluded", "_memo", "_span")
+    __slots__ = ("_clock", "_cron", "_memo", "_span")
     kind = "cron"
 
     def __init__(self, definition: Definition, text: str) -> None:
@@ -95,61 +122,81 @@ class CronSchedule(Schedule):
             self._clock = wall_clock(definition.time_zone, "skip", "both")
         else:
             self._clock = wall_clock(definition.time_zone, definition.dst_gap, definition.dst_fold)
-        self._excluded = Exclusions.of(definition)
-        self._span = self._clock.span_at(0)
+        self._span = Span(0, 0, 0, 0, 0)
         # For every time from the first to before the second, the next one is the second.
         self._memo = (0, 0)
 
     def next_after(self, after_ms: int, anchor_ms: int = 0) -> int | None:
         known_from_ms, next_ms = self._memo
         if not known_from_ms <= after_ms < next_ms:
-            next_ms = self._find(after_ms)
+            next_ms = self._first_from(after_ms + 1, anchor_ms)
+            if self._excluded is not None:
+                next_ms = self._past_exclusions(self._excluded, next_ms, anchor_ms)
             self._memo = (after_ms, next_ms)
         return next_ms if next_ms < END_MS else None
 
-    def _find(self, after_ms: int) -> int:
-        next_ms = self._search(after_ms // 1000 + 1) * 1000
-        if self._excluded is not None:
-            while (resumes_ms := self._excluded.end_around(next_ms)) is not None:
-                next_ms = self._search(-(-resumes_ms // 1000)) * 1000
-        return next_ms
-
-    def _search(self, from_s: int) -> int:
-        """The first time in seconds at or after `from_s`; at or past the end of all time: none."""
-        if from_s >= END_MS // 1000:
-            return from_s
-        span = self._span
-        if not span[0] <= from_s < span[1]:
-            span = self._span = self._clock.span_at(max(from_s, 0))
+    def _first_from(self, from_ms: int, anchor_ms: int) -> int:
+        from_s = (from_ms + 999) // 1000
+        since_s, until_s, shift_s, wall_from_s, wall_to_s = self._span
         while True:
-            _, until_s, shift_s, wall_from_s, wall_to_s = span
-            wall_s = self._cron.next_wall(max(from_s + shift_s, wall_from_s))
-            if wall_s < wall_to_s:
-                return min(wall_s - shift_s, until_s)
-            if until_s * 1000 >= END_MS:
-                return END_MS // 1000
-            from_s = until_s
-            span = self._span = self._clock.span_at(until_s)
+            if since_s <= from_s < until_s:
+                wall_s = from_s + shift_s
+                wall_s = self._cron.next_wall(wall_s if wall_s > wall_from_s else wall_from_s)
+                if wall_s < wall_to_s:
+                    time_s = wall_s - shift_s
+                    return (time_s if time_s < until_s else until_s) * 1000
+                # Nothing matches before `wall_s`, so go to just before it; but from the last day of a span
+                # to the next one, where that day's wall times may come again.
+                nears_s = wall_s - shift_s - 2 * DAY_S
+                from_s = until_s if until_s - from_s <= DAY_S or nears_s < until_s else nears_s
+            if from_s >= END_MS // 1000:
+                return END_MS
+            from_s = max(from_s, 0)
+            since_s, until_s, shift_s, wall_from_s, wall_to_s = self._span = self._clock.span_at(from_s)
+
+    def _count(self, after_ms: int, through_ms: int, anchor_ms: int) -> int:
+        count, from_s, to_s = 0, max(after_ms // 1000 + 1, 0), through_ms // 1000 + 1
+        while from_s < to_s:
+            span = self._clock.span_at(from_s)
+            count += self._count_in(span, from_s, to_s)
+            from_s = span.until_s
+        return count
+
+    def _count_in(self, span: Span, from_s: int, to_s: int) -> int:
+        """How many times this span answers for, from `from_s` to before `to_s`."""
+        cron, end_s = self._cron, min(to_s, span.until_s)
+        wall_from_s = max(from_s + span.shift_s, span.wall_from_s)
+        wall_to_s = min(end_s + span.shift_s, span.wall_to_s)
+        count = (
+            cron.count_before(wall_to_s) - cron.count_before(wall_from_s) if wall_from_s < wall_to_s else 0
+        )
+        # The missing times of a gap come out as one, at its end; there the next span may have one anyway.
+        in_gap = span.until_s < to_s and cron.next_wall(span.until_s + span.shift_s) < span.wall_to_s
+        return count + (in_gap and cron.next_wall(span.wall_to_s) > span.wall_to_s)
 
 
 class EverySchedule(Schedule):
     """Anchored: the times are anchor + k × interval, however late somebody looks."""
 
-    __slots__ = ("_every_ms", "_excluded")
+    __slots__ = ("_every_ms",)
     kind = "every"
 
     def __init__(self, definition: Definition, text: str) -> None:
         super().__init__(definition, text)
         assert definition.every_ms is not None
         self._every_ms = definition.every_ms
-        self._excluded = Exclusions.of(definition)
 
     def next_after(self, after_ms: int, anchor_ms: int = 0) -> int | None:
         next_ms = after_ms + self._every_ms - (after_ms - anchor_ms) % self._every_ms
         if self._excluded is not None:
-            while (resumes_ms := self._excluded.end_around(next_ms)) is not None:
-                next_ms = resumes_ms + (anchor_ms - resumes_ms) % self._every_ms
+            next_ms = self._past_exclusions(self._excluded, next_ms, anchor_ms)
         return next_ms if next_ms < END_MS else None
+
+    def _first_from(self, from_ms: int, anchor_ms: int) -> int:
+        return from_ms + (anchor_ms - from_ms) % self._every_ms
+
+    def _count(self, after_ms: int, through_ms: int, anchor_ms: int) -> int:
+        return (through_ms - anchor_ms) // self._every_ms - (after_ms - anchor_ms) // self._every_ms
 
 
 class OnceSchedule(Schedule):
@@ -161,6 +208,12 @@ class OnceSchedule(Schedule):
     def next_after(self, after_ms: int, anchor_ms: int = 0) -> int | None:
         return anchor_ms if after_ms < anchor_ms < END_MS else None
 
+    def _first_from(self, from_ms: int, anchor_ms: int) -> int:
+        return anchor_ms if from_ms <= anchor_ms else END_MS
+
+    def _count(self, after_ms: int, through_ms: int, anchor_ms: int) -> int:
+        return int(after_ms < anchor_ms <= through_ms)
+
 
 class NoSchedule(Schedule):
     """A job that runs only when somebody triggers it, or as a task of a DAG."""
@@ -171,27 +224,11 @@ class NoSchedule(Schedule):
     def next_after(self, after_ms: int, anchor_ms: int = 0) -> int | None:
         return None
 
+    def _first_from(self, from_ms: int, anchor_ms: int) -> int:
+        return END_MS
 
-class Exclusions:
-    """Dates on which nothing runs, as stretches of time in the schedule's own zone."""
-
-    __slots__ = ("_ends_ms", "_starts_ms")
-
-    def __init__(self, days: list[int], time_zone: str) -> None:
-        clock = wall_clock(time_zone, "shift", "first")
-        self._starts_ms = [clock.utc_of(day * DAY_S) * 1000 for day in days]
-        self._ends_ms = [clock.utc_of((day + 1) * DAY_S) * 1000 for day in days]
-
-    @classmethod
-    def of(cls, definition: Definition) -> Exclusions | None:
-        if not definition.exclude:
-            return None
-        return cls([wall_day(day) for day in definition.exclude], definition.time_zone)
-
-    def end_around(self, time_ms: int) -> int | None:
-        """When the excluded date that this time falls on is over; None when it falls on none."""
-        index = bisect_right(self._starts_ms, time_ms) - 1
-        return self._ends_ms[index] if index >= 0 and time_ms < self._ends_ms[index] else None
+    def _count(self, after_ms: int, through_ms: int, anchor_ms: int) -> int:
+        return 0
 
 
 # --- Text and sharing -------------------------------------------------------------------------------

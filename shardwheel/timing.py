@@ -1,4 +1,8 @@
-"""A job's own timing: a shared schedule with the job's anchor and bounds. Never reads a clock.
+"""A job's own timing: a shared schedule with the job's anchor and bounds, and how it is read from a post.
+
+`parse_schedule` checks the posted fields and refuses, with field, problem and remedy, what is wrong,
+what would never fire, and what a kind of schedule would ignore in silence. Never reads a clock: `now_ms`
+is passed in.
 
 `max_runs` becomes a last time, the k-th from the moment the schedule takes effect, so that a tick needs
 no count. Only the store knows that moment: `PostedTiming.timing_from` takes it.
@@ -6,10 +10,20 @@ no count. Only the store knows that moment: `PostedTiming.timing_from` takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import Final, NamedTuple, TypeVar, get_args
 
-from shardwheel.schedule import END_MS, Schedule
+from shardwheel.schedule import Definition, Schedule, schedule_from
+from shardwheel.times import END_MS, parse_duration, parse_time, refuse
+from shardwheel.zone import DstFold, DstGap, zone_of
+
+MOST_RUNS: Final = 1_000_000_000
+MOST_EXCLUDED: Final = 366
+SHORTEST_INTERVAL_MS: Final = 10
+LONGEST_JITTER_MS: Final = 86_400_000
+
+Word = TypeVar("Word", bound=str)
 
 
 class Timing(NamedTuple):
@@ -76,3 +90,114 @@ class PostedTiming(NamedTuple):
         first_ms = max(effective_from_ms, self.start_ms or 0)
         last_ms = self.schedule.nth_after(first_ms - 1, runs, self.anchor_ms)
         return END_MS - 1 if last_ms is None else last_ms
+
+
+# --- From a post --------------------------------------------------------------------------------------
+
+
+def parse_schedule(
+    *,
+    now_ms: int,
+    cron: object = None,
+    every: object = None,
+    run_at: object = None,
+    delay: object = None,
+    parents: object = None,
+    time_zone: object = "UTC",
+    dst_gap: object = "shift",
+    dst_fold: object = "first",
+    exclude: object = (),
+    start_at: object = None,
+    end_at: object = None,
+    max_runs: object = None,
+    jitter_s: object = 0,
+) -> PostedTiming:
+    """Check the posted fields, each as it came from JSON. With neither a schedule nor parents a job runs
+    once, now; with parents it has no times of its own."""
+    kinds = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "parents": parents or None}
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) > 1:
+        refuse(given[1], f"is given together with {given[0]}", f"give one of {', '.join(kinds)}")
+    jitter_ms = parse_duration(jitter_s, "jitter_s", most_ms=LONGEST_JITTER_MS)
+    bounds = {"start_at": start_at, "end_at": end_at, "max_runs": max_runs, "exclude": exclude or None}
+    if cron is None and every is None:
+        for name, value in bounds.items():
+            if value is not None:
+                refuse(name, "bounds a schedule that repeats", "drop it, or give cron or every")
+        if parents:
+            return PostedTiming(schedule_from(Definition(never=True)), 0, None, None, None, jitter_ms)
+        at_ms = (
+            now_ms + parse_duration(delay or 0, "delay") if run_at is None else parse_time(run_at, "run_at")
+        )
+        if at_ms >= END_MS:
+            refuse("delay", "ends after the year 2200", "choose a shorter one")
+        return PostedTiming(schedule_from(Definition()), at_ms, None, None, None, jitter_ms)
+    start_ms = None if start_at is None else parse_time(start_at, "start_at")
+    end_ms = None if end_at is None else parse_time(end_at, "end_at")
+    excluded = _dates(exclude)
+    zone = _text(time_zone, "time_zone", "write an IANA name such as 'Europe/Berlin'")
+    zone_of(zone)
+    gap = _one_of(dst_gap, "dst_gap", get_args(DstGap))
+    fold = _one_of(dst_fold, "dst_fold", get_args(DstFold))
+    anchor_ms = 0
+    if every is not None:
+        every_ms = parse_duration(every, "every", least_ms=SHORTEST_INTERVAL_MS)
+        definition = Definition(every_ms=every_ms, time_zone=zone if excluded else "UTC", exclude=excluded)
+        anchor_ms = now_ms if start_ms is None else start_ms
+        start_ms = now_ms + every_ms if start_ms is None else start_ms
+    else:
+        expression = _text(cron, "cron", "write an expression such as '0 9 * * 1-5'")
+        definition = Definition(cron=expression, time_zone=zone, dst_gap=gap, dst_fold=fold, exclude=excluded)
+    posted = PostedTiming(schedule_from(definition), anchor_ms, start_ms, end_ms, _runs(max_runs), jitter_ms)
+    _check_that_it_fires(posted, now_ms)
+    return posted
+
+
+def _check_that_it_fires(posted: PostedTiming, now_ms: int) -> None:
+    kind = posted.schedule.kind
+    first_ms = posted._replace(end_ms=None, max_runs=None).timing_from(now_ms).next_after(now_ms - 1)
+    if first_ms is None:
+        refuse(kind, "has no time left before the year 2201", "choose times that come sooner")
+    if posted.end_ms is not None and first_ms > posted.end_ms:
+        refuse("end_at", "comes before the first time of the schedule", "choose a later one")
+
+
+def _dates(value: object) -> tuple[date, ...]:
+    remedy = "write a list of dates such as ['2026-12-25']"
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        refuse("exclude", "is not a list", remedy)
+    if len(value) > MOST_EXCLUDED:
+        refuse("exclude", f"has {len(value)} dates", f"give at most {MOST_EXCLUDED}")
+    return tuple(_date(item, remedy) for item in value)
+
+
+def _date(value: object, remedy: str) -> date:
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            refuse("exclude", f"{value!r:.64} is not a date", remedy)
+    if not isinstance(value, date) or isinstance(value, datetime) or not 1970 <= value.year <= 2200:
+        refuse("exclude", f"{value!r:.64} is not a date from 1970 to 2200", remedy)
+    return value
+
+
+def _runs(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RUNS:
+        refuse("max_runs", f"{value!r:.64} is not a number of runs", f"choose 1 to {MOST_RUNS}")
+    return value
+
+
+def _text(value: object, field: str, remedy: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        refuse(field, "is not a text", remedy)
+    return value
+
+
+def _one_of(value: object, field: str, words: tuple[Word, ...]) -> Word:
+    known = [word for word in words if word == value]
+    if not known:
+        refuse(field, f"{value!r:.64} is unknown", f"choose one of {', '.join(words)}")
+    return known[0]
