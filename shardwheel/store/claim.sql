@@ -84,7 +84,7 @@ updated AS (
          ended_at = CASE WHEN v.state = 'skipped' THEN clock_timestamp() END,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
     FROM verdict AS v
-   WHERE v.waits AND x.execution_id = v.execution_id AND x.execution_id = ANY (%(execution_ids)s::uuid[])
+   WHERE v.waits AND x.execution_id = v.execution_id
      AND x.state IN ('queued', 'retry_wait') AND x.attempt = v.attempt
   RETURNING x.execution_id, x.state, x.reason
 )

@@ -27,7 +27,7 @@ settled AS (
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
     FROM result AS r
     JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token
-   WHERE x.execution_id = r.execution_id AND x.execution_id = ANY (%(execution_ids)s::uuid[])
+   WHERE x.execution_id = r.execution_id
      AND x.state = 'running' AND x.attempt = r.attempt AND x.claim_token = r.token
   RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
             r.started_ms, r.ended_ms
