@@ -17,8 +17,8 @@ is for is not known here, nor are servers, settings or the terminal.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -72,7 +72,7 @@ class Board:
 @asynccontextmanager
 async def supervised(children: Iterable[Child], board: Board) -> AsyncIterator[None]:
     """Start all children at once, wait until each is ready, keep them alive, and stop them at the end."""
-    try:
+    with plain_errors():
         async with trio.open_nursery() as keepers:
             try:
                 async with trio.open_nursery() as starters:
@@ -81,9 +81,16 @@ async def supervised(children: Iterable[Child], board: Board) -> AsyncIterator[N
                 yield
             finally:
                 keepers.cancel_scope.cancel()
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Callers want the error, not the nurseries that it came through. Of several, the first one counts."""
+    try:
+        yield
     except BaseExceptionGroup as group:
-        # Callers want the error, not the nurseries that it came through.
-        raise _first_error(group) from None
+        error = _first_error(group)
+        raise error from error.__cause__
 
 
 def _first_error(error: BaseException) -> BaseException:

@@ -1,0 +1,150 @@
+"""`shardctl dev …`: start the embedded stack in the foreground; look at it and stop it from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import trio
+import typer
+
+from shardwheel.compose.dev import open_stack
+from shardwheel.compose.follow import follow
+from shardwheel.compose.foreground import speaker, until_signalled
+from shardwheel.compose.services import Wish
+from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
+from shardwheel.errors import NotFoundError, ShardwheelError
+from shardwheel.output import Format, FormatOption, print_rows
+from shardwheel.settings import FILE_NAME, Settings, load_settings
+
+app = typer.Typer(help="The embedded stack: PostgreSQL, etcd, Kafka and all services on this machine.")
+
+# Services have 35 s and servers 30 s to end before they are killed; the rest is for a slow machine.
+STOP_LIMIT_S = 120.0
+
+DataOption = Annotated[Path | None, typer.Option("--data", help="The stack's data folder.", file_okay=False)]
+
+
+@app.callback(invoke_without_command=True)
+def dev(
+    context: typer.Context,
+    shards: Annotated[int, typer.Option(min=0, help="How many shards.")] = 1,
+    workers: Annotated[int, typer.Option(min=0, help="How many workers.")] = 1,
+    handlers: Annotated[str | None, typer.Option(help="The module with your handlers.")] = None,
+    data: DataOption = None,
+    http: Annotated[int | None, typer.Option(min=1, max=65535, help="The API's port.")] = None,
+) -> None:
+    """Run everything on this machine until Ctrl-C. The data survives.
+
+    What SHARDWHEEL_POSTGRES_DSN, SHARDWHEEL_ETCD_ENDPOINTS, SHARDWHEEL_KAFKA_BOOTSTRAP or
+    SHARDWHEEL_RESULTS_BOOTSTRAP point elsewhere is used from there.
+
+    Examples:
+
+        shardctl dev --shards 3 --handlers myapp.jobs
+
+        shardctl dev --data /tmp/second
+
+        shardctl dev status -o json
+    """
+    context.obj = data
+    if context.invoked_subcommand is not None:
+        return
+    settings = _settings(data=_text(data), handlers=handlers, http_port=http)
+    folder = Path(settings.data) if settings.data else default_folder()
+    trio.run(_run, Wish(folder=folder.absolute(), settings=settings, shards=shards, workers=workers))
+
+
+async def _run(wish: Wish) -> None:
+    say = speaker(wish.folder / "logs" / "supervisor.log")
+    begun_at_s = time.monotonic()
+    async with until_signalled(say):
+        async with open_stack(wish, say) as stack:
+            say(f"everything is up after {time.monotonic() - begun_at_s:.1f} s; Ctrl-C stops it")
+            print_rows(msgspec.to_builtins(stack.processes), ["role", "id", "pid", "address"], Format.table)
+            await trio.sleep_forever()
+    say("stopped")
+
+
+@app.command()
+def status(context: typer.Context, data: DataOption = None, output: FormatOption = Format.table) -> None:
+    """List every process of the running stack.
+
+    Example: shardctl dev status -o json
+    """
+    stack = require_stack(_folder(context, data))
+    rows = msgspec.to_builtins(stack.processes)
+    print_rows(rows, ["role", "id", "pid", "state", "restarts", "address", "log"], output)
+
+
+@app.command()
+def stop(context: typer.Context, data: DataOption = None) -> None:
+    """Stop the running stack: services first, then servers. Returns when all of it is gone.
+
+    Example: shardctl dev stop --data /tmp/second
+    """
+    stack = require_stack(_folder(context, data))
+    if not _end_supervisor(stack):
+        raise ShardwheelError(
+            f"the stack on {stack.data} did not stop within {STOP_LIMIT_S:g} s; it was killed"
+        )
+    typer.echo(f"The stack on {stack.data} is stopped.")
+
+
+def _end_supervisor(stack: Stack) -> bool:
+    """False when it had to be killed; its children then follow. A descriptor: a pid may change hands."""
+    try:
+        supervisor = os.pidfd_open(stack.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if not stack.is_running:
+            return True
+        signal.pidfd_send_signal(supervisor, signal.SIGTERM)
+        ended, _, _ = select.select([supervisor], [], [], STOP_LIMIT_S)
+        if not ended:
+            signal.pidfd_send_signal(supervisor, signal.SIGKILL)
+        return bool(ended)
+    finally:
+        os.close(supervisor)
+
+
+@app.command()
+def logs(
+    context: typer.Context,
+    role: Annotated[str, typer.Argument(help="A role (shard) or one process's id (shard-2).")],
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines of each log.")] = 100,
+    follow_on: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the stack ends.")] = False,
+    data: DataOption = None,
+) -> None:
+    """Print the end of the logs of a role; also after the stack has ended.
+
+    Example: shardctl dev logs kafka -f
+    """
+    folder = _folder(context, data)
+    stack = last_stack(folder) or require_stack(folder)
+    paths = {row.id: Path(row.log) for row in stack.processes if role in (row.role, row.id)}
+    if not paths:
+        known = ", ".join(dict.fromkeys(row.role for row in stack.processes))
+        raise NotFoundError(f"this stack has no {role!r}; it has: {known}")
+    follow(paths, lines, until=lambda: not (follow_on and stack.is_running))
+
+
+def _folder(context: typer.Context, data: Path | None) -> Path | None:
+    """Where the stack is: `--data`, before the verb or after it, then the settings, then the default."""
+    chosen = _settings(data=_text(data or context.obj)).data
+    return Path(chosen).absolute() if chosen else None
+
+
+def _settings(**flags: Any) -> Settings:
+    file = Path(FILE_NAME)
+    return load_settings(flags=flags, environ=os.environ, file=file if file.exists() else None)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

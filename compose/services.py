@@ -1,0 +1,88 @@
+"""Which service processes a stack has: a table, a line each.
+
+A service is a `shardctl` command in a process of its own. It finds servers and secret as any command does, by
+the stack's data folder; only its door (`/healthz`, `/metrics`) is chosen here, so that its address is known
+before it is up. To add a service to the stack, add a line to SERVICES.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from shardwheel.compose import ports
+from shardwheel.compose.child import Child
+from shardwheel.compose.server import tied
+from shardwheel.settings import ENVIRONMENT_PREFIX, Settings
+
+PROBE_LIMIT_S = 5.0
+# A service gives itself 30 s to finish what it holds (service.py); it is killed a little later.
+STOP_LIMIT_S = 35.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What the user asked `shardctl dev` for."""
+
+    folder: Path
+    settings: Settings
+    shards: int = 1
+    workers: int = 1
+
+
+class ServiceLine(NamedTuple):
+    """A role, which is also the command's name, and how many processes of it a wish asks for."""
+
+    role: str
+    count: Callable[[Wish], int]
+
+
+SERVICES: tuple[ServiceLine, ...] = (ServiceLine("shard", lambda wish: wish.shards),)
+
+
+def service_children(wish: Wish) -> list[Child]:
+    """A child for each service process of the wish."""
+    return [
+        _child(line.role, f"{line.role}-{number}", wish)
+        for line in SERVICES
+        for number in range(1, line.count(wish) + 1)
+    ]
+
+
+def _child(role: str, name: str, wish: Wish) -> Child:
+    port = ports.choose()
+    address = f"{ports.LOOPBACK}:{port}"
+    return Child(
+        role=role,
+        id=name,
+        argv=tuple(tied([sys.executable, "-P", "-m", "shardwheel.cli", role])),
+        environment=_environment(wish, port),
+        log_path=wish.folder / "logs" / f"{name}.log",
+        ready=lambda: answers(f"http://{address}/healthz"),
+        # Handlers and shardwheel.toml are looked for where the user stands.
+        folder=Path.cwd(),
+        address=address,
+        stop_limit_s=STOP_LIMIT_S,
+    )
+
+
+def _environment(wish: Wish, port: int) -> dict[str, str]:
+    own = {"DATA": str(wish.folder), "HTTP_HOST": ports.LOOPBACK, "HTTP_PORT": str(port)}
+    if wish.settings.handlers:
+        own["HANDLERS"] = wish.settings.handlers
+    return {**os.environ, **{ENVIRONMENT_PREFIX + name: value for name, value in own.items()}}
+
+
+async def answers(url: str) -> bool:
+    """Whether there is somebody who says that all is well."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=PROBE_LIMIT_S) as client:
+            return (await client.get(url)).status_code == 200
+    except httpx.HTTPError:
+        return False
