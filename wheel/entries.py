@@ -1,0 +1,121 @@
+"""The wheel's memory: columns with one cell a row, threaded into one list a slot.
+
+There is no object for an entry, only its row: when it is due, and which rows stand before and after it
+in its slot. So an entry costs 16 bytes here, linking and unlinking allocate nothing, and Python's
+collector has nothing to walk, however many entries are held.
+
+A link is a number: below `SLOT` the row that follows (or precedes), from `SLOT` on the slot itself,
+where the list ends. Rows 7 and 2 in slot 5:
+
+    first[5] = 7    next[7] = 2         next[2] = SLOT + 5
+    last[5] = 2     previous[2] = 7     previous[7] = SLOT + 5
+
+Columns are of unsigned numbers: Python's array stores those almost twice as fast as signed ones.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from shardwheel.wheel.level import LATE
+
+SLOT = 0x8000_0000
+# Stands in `previous` for a row that is in no slot.
+OUT = 0xFFFF_FFFF
+
+_SLOTS = LATE + 1
+_SMALLEST_GROWTH = 64
+
+
+class Entries:
+    """The columns and the lists. `next` of a row that is in no slot means nothing."""
+
+    __slots__ = ("due_ms", "first", "kinds", "last", "next", "occupied", "previous")
+
+    def __init__(self) -> None:
+        self.due_ms = array("Q")
+        self.kinds = bytearray()
+        self.next = array("I")
+        self.previous = array("I")
+        self.first = array("I", range(SLOT, SLOT + _SLOTS))
+        self.last = array("I", range(SLOT, SLOT + _SLOTS))
+        self.occupied = bytearray(_SLOTS)
+
+    def grow(self, rows: int) -> None:
+        """Make room for at least so many rows, and an eighth more: growing is rare."""
+        missing = rows - len(self.due_ms)
+        if missing > 0:
+            more = max(missing, rows // 8, _SMALLEST_GROWTH)
+            self.due_ms.frombytes(bytes(more * self.due_ms.itemsize))
+            self.kinds.extend(bytes(more))
+            self.next.extend(array("I", [OUT]) * more)
+            self.previous.extend(array("I", [OUT]) * more)
+
+    def link(self, row: int, slot: int) -> None:
+        """Put a row that is in no slot at the end of this one."""
+        tail = self.last[slot]
+        self.previous[row] = tail
+        self.next[row] = SLOT + slot
+        self.last[slot] = row
+        if tail < SLOT:
+            self.next[tail] = row
+        else:
+            self.first[slot] = row
+            self.occupied[slot] = 1
+
+    def unlink(self, row: int) -> None:
+        """Take a row out of the slot in which it is, wherever it stands there."""
+        before = self.previous[row]
+        after = self.next[row]
+        if before < SLOT:
+            self.next[before] = after
+        else:
+            self.first[before - SLOT] = after
+        if after < SLOT:
+            self.previous[after] = before
+        else:
+            self.last[after - SLOT] = before
+            # The list is empty if what stands before its end is its own beginning.
+            if before == after:
+                self.occupied[after - SLOT] = 0
+        self.previous[row] = OUT
+
+    def take(self, slot: int, rows: list[int]) -> None:
+        """Take all rows out of a slot, in the order in which they came, to the end of this list."""
+        following, previous = self.next, self.previous
+        row = self.first[slot]
+        while row < SLOT:
+            rows.append(row)
+            previous[row] = OUT
+            row = following[row]
+        self._clear(slot)
+
+    def pour(self, slot: int, base: int, shift: int, most: int) -> int:
+        """Move up to so many rows, first come first, from a slot to those of a finer ring; how many."""
+        due_ms, following, link = self.due_ms, self.next, self.link
+        row = self.first[slot]
+        moved = 0
+        while row < SLOT and moved < most:
+            after = following[row]
+            link(row, base + (due_ms[row] >> shift & 1023))
+            row = after
+            moved += 1
+        if row < SLOT:
+            self.first[slot] = row
+            self.previous[row] = SLOT + slot
+        else:
+            self._clear(slot)
+        return moved
+
+    def in_slot(self, slot: int) -> list[int]:
+        """The rows of a slot, left where they are."""
+        rows = []
+        row = self.first[slot]
+        while row < SLOT:
+            rows.append(row)
+            row = self.next[row]
+        return rows
+
+    def _clear(self, slot: int) -> None:
+        self.first[slot] = self.last[slot] = SLOT + slot
+        self.occupied[slot] = 0

@@ -1,0 +1,60 @@
+"""One level of a wheel: a ring of slots, each twice as coarse as half the ring below it is long.
+
+    level   a slot is      the ring reaches   holds, typically
+      0     1 ms           1.024 s            what comes next, to the millisecond
+      1     0.512 s        8.7 min            every few seconds, every minute
+      2     4.4 min        3.1 days           hourly, nightly
+      3     37 h           4.4 years          weekly, monthly, yearly
+      4     2.2 years      until 2248         the overflow: all the rest
+
+A slot's *number* counts from 1970 in slots of this level: `due_ms >> shift`. Its place in the ring is
+the number modulo 1,024. The ring below is exactly as long as two slots of this level: while time runs
+through one of them, the next can already be poured into the ring below, piece by piece.
+"""
+
+from __future__ import annotations
+
+SLOTS = 1024
+LAST_SLOT = SLOTS - 1
+_BITS_BETWEEN_LEVELS = 9
+LEVELS = 5
+# Here the top level ends, with its slot 128: 2248-09-26. No schedule reaches beyond the year 2200.
+END_MS = 1 << 43
+# All rings lie one after the other; then comes one slot for entries that were late when they came.
+LATE = (LEVELS - 1) * SLOTS + (END_MS >> (LEVELS - 1) * _BITS_BETWEEN_LEVELS)
+
+
+class Level:
+    """Where a level's slots lie, and which of them is the next that holds something."""
+
+    __slots__ = ("_occupied", "base", "shift", "width_ms")
+
+    def __init__(self, number: int, occupied: bytearray) -> None:
+        self.shift = number * _BITS_BETWEEN_LEVELS
+        self.width_ms = 1 << self.shift
+        self.base = number * SLOTS
+        self._occupied = occupied
+
+    def slot(self, number: int) -> int:
+        """The slot that has this number, as an index over all rings of the wheel."""
+        return self.base + (number & LAST_SLOT)
+
+    def reach_ms(self, from_ms: int) -> int:
+        """The end of the ring when it starts with the slot of this time: beyond, slots would collide."""
+        return ((from_ms >> self.shift) + SLOTS) << self.shift
+
+    def next_occupied(self, number: int, end: int) -> int | None:
+        """The number of the first slot in number … end - 1 that holds something.
+
+        A ring has no more than 1,024 slots, so that no more than so many numbers are looked at.
+        """
+        end = min(end, number + SLOTS)
+        while number < end:
+            first = self.base + (number & LAST_SLOT)
+            # As far as the ring's last slot; what is beyond starts again at its first.
+            run = min(end - number, SLOTS - (number & LAST_SLOT))
+            found = self._occupied.find(1, first, first + run)
+            if found >= 0:
+                return number + found - first
+            number += run
+        return None
