@@ -7,7 +7,7 @@ limit and fails with `UnavailableError` when the server is out of reach; none wa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -47,51 +47,86 @@ class TopicSpec(NamedTuple):
 
 
 class Producer(Protocol):
-    """Publishes whole cycles in order and tells how far all of them are acknowledged."""
+    """Publishes whole cycles in order and tells how far all of them are acknowledged.
+
+    Belongs to the trio thread that made it. What is not acknowledged is published again whenever the
+    broker may have lost it: a message may arrive twice, never not at all, and never out of order within
+    its topic partition (the first copies of all messages stand in the order of publishing).
+    """
 
     def publish(self, messages: Sequence[Message]) -> int:
         """Take one cycle and return its ticket (1, 2, …). Never blocks and never drops.
 
-        Raises `UnavailableError` when the bounded buffer has no room; then nothing of it was taken.
-        An empty cycle is legal: it is acknowledged when all before it are.
+        Raises `UnavailableError` when the bounded buffer has no room; then nothing of it was taken. An
+        empty buffer takes a cycle of any size: one that is larger than the buffer must not be stuck.
+        An empty cycle is legal: it is acknowledged when all before it are, never within this call.
+        `UsageError` for a message that no broker would take (too large).
         """
 
     @property
     def acknowledged(self) -> int:
-        """The largest ticket such that it and every ticket before it is acknowledged by the broker."""
+        """The largest ticket such that it and every ticket before it is acknowledged by the broker.
+
+        The producer's `on_acknowledged` has been called with it before it can be read here.
+        """
 
     @property
     def room(self) -> int:
         """How many messages `publish` would take now."""
 
     async def wait_acknowledged(self, ticket: int) -> None:
-        """Return once `acknowledged >= ticket`; the caller sets the time limit (trio.fail_after)."""
+        """Return once `acknowledged >= ticket`; the caller sets the time limit (trio.fail_after).
+        `UnavailableError` when the producer is closed before that."""
 
     async def close(self) -> None:
-        """Wait a bounded time for what is under way, then let go."""
+        """Wait a bounded time for what is under way, then let go: `acknowledged` says what arrived."""
 
 
 class Consumer(Protocol):
-    """One member of a consumer group. Offsets are committed by the caller, after the claim."""
+    """One member of a consumer group. Offsets are committed by the caller, after the claim.
+
+    One call at a time: a `commit` waits for a `take` that is under way, and the other way round.
+    """
 
     async def take(self, most: int, wait_s: float) -> list[Record]:
-        """Up to `most` records; fewer or none after `wait_s`. Keeps the membership alive."""
+        """Up to `most` records, as soon as there are any; none after `wait_s`. Keeps the membership alive.
+
+        A broker that is away looks like an empty topic. A cancelled `take` ends after `wait_s` at most.
+        """
 
     async def commit(self, records: Iterable[Record]) -> None:
-        """Commit the offsets after these records. Of each topic partition the largest counts."""
+        """Commit the offsets after these records. Of each topic partition the largest counts.
+
+        Returns once the broker has stored them. Those of a topic partition that has meanwhile gone to
+        another member are dropped quietly: that member reads them again, and the claim drops the repeats.
+        After `UnavailableError` (the time limit passed) they are still owed, and sent again by later calls.
+        """
+
+    @property
+    def gaps(self) -> frozenset[TopicPartition]:
+        """Where records were lost before this consumer could read them: retention overtook the group, or
+        the data went back. It goes on at the first record there is. Look after each `take`, before `commit`.
+        """
 
     def pause(self) -> None:
         """Take nothing more (membership is kept by further `take` calls, which return nothing)."""
 
-    def resume(self) -> None: ...
+    def resume(self) -> None:
+        """Go on where `pause` stopped: no record is missing, none comes twice."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Leave the group, so that the others take over at once; in bounded time."""
 
 
 class Bus(Protocol):
-    def producer(self) -> Producer: ...
+    """Kafka as the rooms see it. Calls about topics that are not there raise `NotFoundError`."""
 
-    def consumer(self, group: str, topics: Sequence[str]) -> Consumer: ...
+    def producer(self, on_acknowledged: Callable[[int], None] | None = None) -> Producer:
+        """A producer of its own. `on_acknowledged` gets each new value of `acknowledged`, in the trio
+        thread, before anyone can read it there; it must not raise."""
+
+    def consumer(self, group: str, topics: Sequence[str]) -> Consumer:
+        """A new member of the group; it starts at the committed offsets, else at the oldest records."""
 
     async def ensure_topics(self, specs: Sequence[TopicSpec]) -> None:
         """Create what is missing. A topic with another number of topic partitions is a `UsageError`."""
@@ -99,7 +134,11 @@ class Bus(Protocol):
     async def generation(self, topics: Sequence[str]) -> str:
         """Names Kafka's data: cluster id and topic ids. Another value means that the data was lost."""
 
-    async def end_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]: ...
+    async def start_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """The oldest record still there: a group that stands below has lost records to retention."""
+
+    async def end_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """The offset that the next record will get."""
 
     async def committed_offsets(self, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """Where the group stands; a topic partition without a commit is left out."""
