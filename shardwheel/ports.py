@@ -264,7 +264,11 @@ class Identity(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """One row of `partitions`: who may store its watermark, and how far it was fired and claimed."""
+    """One row of `partitions`: who may store its watermark, and how far it was fired and claimed.
+
+    Kafka's generation and PostgreSQL's identity are those under which T and X were stored. Where they are
+    not the present ones, fires or claims may be gone, and `reset_to_floor` comes before anything else.
+    """
 
     partition: int
     epoch: int
@@ -274,7 +278,7 @@ class PartitionState(NamedTuple):
     floor_ms: int
     floor_xid: int
     kafka_generation: str
-    timeline: int
+    identity: Identity
 
 
 class Watermark(NamedTuple):
@@ -292,11 +296,26 @@ class Store(Protocol):
 
     async def identity(self) -> Identity: ...
 
-    async def partitions(self, partitions: Sequence[int]) -> list[PartitionState]: ...
+    async def partitions(self, partitions: Sequence[int]) -> list[PartitionState]:
+        """As committed now, in order of their numbers; unknown ones are left out."""
 
     async def take_partitions(self, seen: Mapping[int, int], owner: str) -> list[PartitionState]:
         """Bump the epoch of each partition whose epoch is still the one seen (partition → epoch);
-        return those that were taken, with the watermarks to go on from."""
+        return those that were taken, with the watermarks to go on from. After a lost answer read them
+        again: those that name this owner with the epoch seen + 1 were taken."""
 
-    async def store_watermarks(self, watermarks: Sequence[Watermark]) -> set[int]:
-        """Store all in one fenced statement; return the partitions that were refused (another owner)."""
+    async def store_watermarks(self, watermarks: Sequence[Watermark], identity: Identity) -> set[int]:
+        """Store all in one fenced statement; return the partitions that were refused.
+
+        Accepted where the epoch is the row's, and `identity`, the one known to the owner, is the row's
+        and the server's own: a fail-over that lost a take hands the same epoch out a second time.
+        T and X never go backwards: a store that was overtaken by a later one changes nothing.
+        """
+
+    async def reset_to_floor(
+        self, seen: Mapping[int, int], owner: str, *, kafka_generation: str, identity: Identity
+    ) -> list[PartitionState]:
+        """Take partitions like `take_partitions`, and set (T, X) back to the claim floor (F, X_F), from now
+        on under this generation and identity; return those that were. The epoch is bumped so that a
+        store of watermarks which is still under way can't undo it. Refused where `identity` is not the
+        server's own, or the row is from another system: its xids must be rebased first."""
