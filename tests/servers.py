@@ -119,7 +119,10 @@ def fresh_database(server: PostgresServer, template: str = "template1") -> Itera
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            # Copying the files is ten times as quick here as writing all pages through the log.
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
         )
     try:
         yield server.dsn_of(name)

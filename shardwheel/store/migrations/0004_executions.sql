@@ -105,8 +105,9 @@ COMMENT ON FUNCTION shardwheel.month_of(timestamptz) IS 'The first moment of its
 
 -- The month's table stands alone while it gets its rows: no trigger fires, so what waits keeps its
 -- changed_xid. The caller holds ACCESS EXCLUSIVE on executions: nobody can look a moved row up in the wrong
--- place, nor insert into the default partition by an old plan.
-CREATE FUNCTION shardwheel.make_month(month_at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+-- place, nor insert into the default partition by an old plan. Runs as the owner, so that the month is its too.
+CREATE FUNCTION shardwheel.make_month(month_at timestamptz) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   month_table CONSTANT text := 'executions_' || to_char(month_at AT TIME ZONE 'UTC', 'YYYY_MM');
   first_id CONSTANT uuid := shardwheel.id_floor(month_at);
