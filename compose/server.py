@@ -47,7 +47,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class RunAs:
-    """Who a child is to be: the caller, unless root runs what refuses root. `reach`: into closed folders too."""
+    """Who a child is to be: the caller, unless root runs what refuses root; `reach` opens closed folders."""
 
     uid: int | None = None
     gid: int | None = None

@@ -67,50 +67,50 @@ def _factory(make: Callable[[Path], AnyServer], folder: Path) -> Iterator[Callab
             _end(server)
 
 
-def _postgres(folder: Path) -> PostgresServer:
+def hasty_postgres(folder: Path) -> PostgresServer:
     return PostgresServer(folder, durable=False)
 
 
-def _etcd(folder: Path) -> EtcdServer:
+def hasty_etcd(folder: Path) -> EtcdServer:
     return EtcdServer(folder, durable=False)
 
 
-def _kafka(folder: Path) -> KafkaServer:
+def hasty_kafka(folder: Path) -> KafkaServer:
     jars.ensure()
     return KafkaServer(folder, quick_start=True)
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    with started(_postgres(tmp_path_factory.mktemp("postgres"))) as server:
+    with started(hasty_postgres(tmp_path_factory.mktemp("postgres"))) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def etcd_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    with started(_etcd(tmp_path_factory.mktemp("etcd"))) as server:
+    with started(hasty_etcd(tmp_path_factory.mktemp("etcd"))) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with started(_kafka(tmp_path_factory.mktemp("kafka"))) as server:
+    with started(hasty_kafka(tmp_path_factory.mktemp("kafka"))) as server:
         yield server
 
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[Callable[[], PostgresServer]]:
-    yield from _factory(_postgres, tmp_path / "own-postgres")
+    yield from _factory(hasty_postgres, tmp_path / "own-postgres")
 
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[Callable[[], EtcdServer]]:
-    yield from _factory(_etcd, tmp_path / "own-etcd")
+    yield from _factory(hasty_etcd, tmp_path / "own-etcd")
 
 
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[Callable[[], KafkaServer]]:
-    yield from _factory(_kafka, tmp_path / "own-kafka")
+    yield from _factory(hasty_kafka, tmp_path / "own-kafka")
 
 
 @contextmanager
