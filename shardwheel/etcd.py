@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import trio
 
-from .errors import NotFoundError
-from .etcd_codec import (
+from shardwheel.errors import NotFoundError
+from shardwheel.etcd_codec import (
     NOT_FOUND,
     OUT_OF_RANGE,
     KeySpace,
@@ -37,10 +37,10 @@ from .etcd_codec import (
     decode_status,
     decode_txn,
 )
-from .etcd_gateway import Effect, Gateway, Tls
-from .etcd_watch import Watch
-from .lease_rules import KeyElection, check_from_revision, check_ttl, check_txn
-from .ports import Compare, Delete, Election, KeyEvent, Put, Snapshot, TxnResult
+from shardwheel.etcd_gateway import Effect, Gateway, Tls
+from shardwheel.etcd_watch import Watch
+from shardwheel.lease_rules import KeyElection, check_from_revision, check_ttl, check_txn
+from shardwheel.ports import Compare, Delete, Election, KeyEvent, Put, Snapshot, TxnResult
 
 __all__ = ["Etcd", "Tls"]
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
-from .errors import UsageError
-from .ports import Compare, Delete, KeyEvent, KeyValue, Put
+from shardwheel.errors import UsageError
+from shardwheel.ports import Compare, Delete, KeyEvent, KeyValue, Put
 
+UNKNOWN = 2
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8
@@ -169,7 +170,8 @@ def error_of(http_status: int, content: bytes) -> RefusedError | ServerTroubleEr
     try:
         answer = msgspec.json.decode(content, type=_ErrorAnswer, strict=False)
     except msgspec.MsgspecError:
-        return ServerTroubleError(f"HTTP {http_status}: {content[:100].decode(errors='replace')}")
+        message = f"HTTP {http_status}: {content[:200].decode(errors='replace').strip()}"
+        return RefusedError(message, UNKNOWN) if http_status == 400 else ServerTroubleError(message)
     return error_by_code(answer.code, answer.message)
 
 

@@ -24,8 +24,14 @@ import httpx
 import msgspec
 import trio
 
-from .errors import UnavailableError, UsageError
-from .etcd_codec import FAILED_PRECONDITION, RefusedError, ServerTroubleError, decode_token, error_of
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.etcd_codec import (
+    FAILED_PRECONDITION,
+    RefusedError,
+    ServerTroubleError,
+    decode_token,
+    error_of,
+)
 
 T = TypeVar("T")
 
@@ -217,7 +223,7 @@ def _authorization(token: str) -> dict[str, str]:
 
 def _address(endpoint: str, tls: Tls | None) -> str:
     """ "host:2379" and "http://host:2379/" both mean what they seem to."""
-    address = endpoint.strip().rstrip("/")
+    address = endpoint.strip()
     if "://" not in address:
         address = f"{'https' if tls else 'http'}://{address}"
     try:
@@ -226,7 +232,7 @@ def _address(endpoint: str, tls: Tls | None) -> str:
         url = httpx.URL()
     if url.scheme not in ("http", "https") or not url.host or url.path != "/":
         raise UsageError(f"endpoints: not an address of etcd: {endpoint!r}", field="endpoints")
-    return address
+    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 def _ssl_context(tls: Tls | None, addresses: Sequence[str]) -> ssl.SSLContext:

@@ -20,9 +20,9 @@ from contextlib import suppress
 import httpx
 import trio
 
-from .etcd_codec import KeySpace, RefusedError, ServerTroubleError, WatchResult, decode_watch
-from .etcd_gateway import TRANSIENT, Gateway
-from .ports import KeyEvent
+from shardwheel.etcd_codec import KeySpace, RefusedError, ServerTroubleError, WatchResult, decode_watch
+from shardwheel.etcd_gateway import TRANSIENT, Gateway
+from shardwheel.ports import KeyEvent
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0

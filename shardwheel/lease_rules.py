@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .errors import NotFoundError, UsageError
-from .ports import TXN_OPERATIONS_LIMIT, Compare, Delete, KeyValue, Leases, Put
+from shardwheel.errors import NotFoundError, UsageError
+from shardwheel.ports import TXN_OPERATIONS_LIMIT, Compare, Delete, KeyValue, Leases, Put
 
 
 def check_txn(compare: Sequence[Compare], then: Sequence[Put | Delete]) -> None:
