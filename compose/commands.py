@@ -79,6 +79,9 @@ def status(context: typer.Context, data: DataOption = None, output: FormatOption
     """
     stack = require_stack(_folder(context, data))
     rows = msgspec.to_builtins(stack.processes)
+    if output is Format.table:
+        typer.echo(f"The stack on {stack.data}:")
+        rows = [{**row, "log": row["log"].removeprefix(f"{stack.data}/")} for row in rows]
     print_rows(rows, ["role", "id", "pid", "state", "restarts", "address", "log"], output)
 
 

@@ -1,0 +1,82 @@
+"""What the demo shows and checks, step by step. Each step looks at the running stack and reports findings.
+
+To let the demo show more, write a function and add it to STEPS. A finding that is not well fails the demo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import httpx
+import psycopg
+import trio
+
+from shardwheel.compose.dev import RunningStack
+from shardwheel.etcd import Etcd
+from shardwheel.store.migrate import schema_state
+
+
+class Finding(NamedTuple):
+    """One line of the demo's table."""
+
+    part: str
+    is_well: bool
+    detail: str
+
+
+Step = Callable[[RunningStack], Awaitable[list[Finding]]]
+
+
+async def processes(stack: RunningStack) -> list[Finding]:
+    """Every process runs, at its first try."""
+    return [
+        Finding(
+            row.id, row.state == "running" and row.restarts == 0, f"{row.state}, pid {row.pid} {row.address}"
+        )
+        for row in stack.processes
+    ]
+
+
+async def postgres(stack: RunningStack) -> list[Finding]:
+    """PostgreSQL answers, and its schema is that of this version."""
+    return await trio.to_thread.run_sync(_postgres, stack.settings.postgres_dsn)
+
+
+def _postgres(dsn: str) -> list[Finding]:
+    with psycopg.connect(dsn, connect_timeout=10, autocommit=True) as connection:
+        version = connection.info.parameter_status("server_version")
+        state = schema_state(connection)
+    return [
+        Finding("PostgreSQL answers", True, f"version {version}"),
+        Finding("schema", not (state.pending or state.changed), f"{len(state.applied)} migrations applied"),
+    ]
+
+
+async def etcd(stack: RunningStack) -> list[Finding]:
+    """etcd answers a linearizable read."""
+    async with Etcd(stack.settings.etcd_endpoints, cluster=stack.settings.cluster, time_limit_s=10) as client:
+        version = await client.version()
+        snapshot = await client.range("")
+    return [Finding("etcd answers", True, f"version {version}, {len(snapshot.items)} keys")]
+
+
+async def services(stack: RunningStack) -> list[Finding]:
+    """Every service says that all its parts are well."""
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+        return [
+            await _service(client, row.id, row.address)
+            for row in stack.processes
+            if row.role not in ("supervisor", "postgres", "etcd", "kafka")
+        ]
+
+
+async def _service(client: httpx.AsyncClient, name: str, address: str) -> Finding:
+    answer = await client.get(f"http://{address}/healthz")
+    parts = answer.json()["parts"]
+    return Finding(
+        f"{name} is healthy", answer.status_code == 200, ", ".join(f"{k} {v}" for k, v in parts.items())
+    )
+
+
+STEPS: tuple[Step, ...] = (processes, postgres, etcd, services)
