@@ -14,7 +14,7 @@ CREATE TABLE shardwheel.jobs (
   params             jsonb NOT NULL DEFAULT '{}',
   tags               text[] NOT NULL DEFAULT '{}',
   state              text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'completed', 'deleted')),
-  schedule           text NOT NULL DEFAULT 'none',
+  schedule           text NOT NULL DEFAULT '{"never":true}',
   anchor_at          timestamptz CHECK (anchor_at >= timestamptz 'epoch'),
   start_at           timestamptz,
   end_at             timestamptz,
@@ -48,7 +48,7 @@ COMMENT ON COLUMN shardwheel.jobs.partition IS 'Where it is scheduled; part of e
 COMMENT ON COLUMN shardwheel.jobs.dag_id IS 'The DAG (or the scheduled root job) that a task belongs to; it lives in the same partition. Null for kinds job and dag.';
 COMMENT ON COLUMN shardwheel.jobs.task_key IS 'A task''s key inside its DAG.';
 COMMENT ON COLUMN shardwheel.jobs.task IS 'The task type: which handler runs it. Empty for a DAG, which has no handler.';
-COMMENT ON COLUMN shardwheel.jobs.schedule IS 'The canonical text of the schedule, beginning with its kind: cron, every, once or none. Jobs with the same text share one object in a shard''s memory; what differs from job to job (anchor_at, start_at, …) is beside it.';
+COMMENT ON COLUMN shardwheel.jobs.schedule IS 'The canonical text of the schedule, as schedule.py writes it: {"cron":…}, {"every_ms":…}, {"never":true} for none, {} for a once (each with further keys, such as time_zone). Jobs with the same text share one object in a shard''s memory; what differs from job to job (anchor_at, start_at, …) is beside it.';
 COMMENT ON COLUMN shardwheel.jobs.anchor_at IS 'every: the time that its times are counted from. once: its time.';
 COMMENT ON COLUMN shardwheel.jobs.last_at IS 'The last scheduled time there may be: the smallest of end_at, a once''s time, and the max_runs-th time from effective_from. Null: endless. Completion looks at it.';
 COMMENT ON COLUMN shardwheel.jobs.max_runs IS 'As the user said it; the tick looks at last_at only.';
@@ -86,7 +86,8 @@ BEGIN
     NEW.deleted_at := NULL;
     NEW.schedule_no := shardwheel.random_number();
     NEW.schedule_xid := this_xid;
-    NEW.effective_from := CASE WHEN NEW.schedule LIKE 'once%' THEN least(now_at, NEW.anchor_at) ELSE now_at END;
+    -- A schedule's text begins with what it is; a once has none of these, at most a time zone.
+    NEW.effective_from := CASE WHEN NEW.schedule ~ '^\{"(cron|every_ms|never)":' THEN now_at ELSE least(now_at, NEW.anchor_at) END;
   ELSE
     IF (NEW.job_id, NEW.tenant_id, NEW.partition, NEW.kind) IS DISTINCT FROM (OLD.job_id, OLD.tenant_id, OLD.partition, OLD.kind) THEN
       RAISE EXCEPTION 'job %: its id, tenant, partition and kind never change', OLD.job_id USING ERRCODE = 'restrict_violation';

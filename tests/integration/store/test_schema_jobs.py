@@ -12,10 +12,13 @@ import pytest
 from psycopg import sql
 
 from shardwheel.compose.postgres import PostgresServer
+from shardwheel.schedule import Definition, schedule_from
 from tests.integration.store.blocking import Connection, blocked
 from tests.servers import fresh_database
 
 pytestmark = pytest.mark.servers
+
+EVERY_30_S = schedule_from(Definition(every_ms=30_000)).text
 
 
 class Names(NamedTuple):
@@ -103,21 +106,32 @@ def test_creation_names_the_schedule_whatever_the_caller_says(connection: Connec
     assert made.effective_from.microsecond % 1000 == 0
 
 
-def test_a_once_in_the_past_holds_from_its_time(connection: Connection) -> None:
+@pytest.mark.parametrize("once", [Definition(), Definition(time_zone="Europe/Berlin")])
+def test_a_once_in_the_past_holds_from_its_time(connection: Connection, once: Definition) -> None:
+    text = schedule_from(once).text
     past = datetime.fromisoformat("2020-02-29T12:00:00+00:00")
-    assert names(connection, create(connection, schedule="once", anchor_at=past)).effective_from == past
+    assert names(connection, create(connection, schedule=text, anchor_at=past)).effective_from == past
     before = clock(connection)
-    later = create(connection, schedule="once", anchor_at=before + timedelta(days=9))
+    later = create(connection, schedule=text, anchor_at=before + timedelta(days=9))
     assert before <= names(connection, later).effective_from <= clock(connection)
-    # Only a once: the anchor of an interval says nothing about when it was stored.
-    interval = create(connection, schedule="every 30s", anchor_at=past)
-    assert names(connection, interval).effective_from >= before
+
+
+@pytest.mark.parametrize(
+    "repeating", [Definition(every_ms=30_000), Definition(cron="0 9 * * *"), Definition(never=True)]
+)
+def test_any_other_job_holds_from_now_wherever_its_anchor_is(
+    connection: Connection, repeating: Definition
+) -> None:
+    before = clock(connection)
+    anchor = datetime.fromisoformat("2020-02-29T12:00:00+00:00")
+    job_id = create(connection, schedule=schedule_from(repeating).text, anchor_at=anchor)
+    assert before <= names(connection, job_id).effective_from <= clock(connection)
 
 
 @pytest.mark.parametrize(
     "assignment",
     [
-        "schedule = 'every 9s'",
+        """schedule = '{"every_ms":9000}'""",
         "anchor_at = '2030-01-01Z'",
         "start_at = '2030-01-01Z'",
         "end_at = '2030-01-01Z'",
@@ -129,7 +143,7 @@ def test_a_once_in_the_past_holds_from_its_time(connection: Connection) -> None:
     ],
 )
 def test_a_change_of_the_schedule_gets_a_new_name(connection: Connection, assignment: str) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
     old = names(connection, job_id)
     before = clock(connection)
     update(connection, job_id, assignment)
@@ -141,13 +155,13 @@ def test_a_change_of_the_schedule_gets_a_new_name(connection: Connection, assign
 
 
 def test_other_edits_and_forgery_leave_the_schedule_alone(connection: Connection) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
     old = names(connection, job_id)
     update(
         connection,
         job_id,
         """tags = '{a}', params = '{"n": 1}', timeout_ms = 5, pool = 'long', misfire = 'skip', name = 'n',
-           schedule = 'every 30s', schedule_no = 5, schedule_xid = '5', changed_xid = '5',
+           schedule = '{"every_ms":30000}', schedule_no = 5, schedule_xid = '5', changed_xid = '5',
            effective_from = '2001-01-01Z', version = 77""",
     )
     new = names(connection, job_id)
@@ -159,7 +173,7 @@ def test_other_edits_and_forgery_leave_the_schedule_alone(connection: Connection
 def test_completion_keeps_the_name_for_late_fires_and_reopening_gets_a_new_one(
     connection: Connection,
 ) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
     old = names(connection, job_id)
     update(connection, job_id, "state = 'completed'")
     completed = names(connection, job_id)
@@ -173,7 +187,7 @@ def test_the_end_of_max_runs_may_be_filled_in_by_the_transaction_that_made_the_s
     connection: Connection,
 ) -> None:
     with connection.transaction():
-        job_id = create(connection, schedule="every 30s", max_runs=3)
+        job_id = create(connection, schedule=EVERY_30_S, max_runs=3)
         made = names(connection, job_id)
         update(connection, job_id, "last_at = effective_from + interval '90 s'")
         assert names(connection, job_id).schedule == made.schedule
@@ -182,7 +196,7 @@ def test_the_end_of_max_runs_may_be_filled_in_by_the_transaction_that_made_the_s
 
 
 def test_effective_from_never_goes_back(connection: Connection) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
     # As after a fail-over to a server whose clock is behind.
     connection.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
     update(connection, job_id, "effective_from = '2100-01-01Z'")
@@ -194,7 +208,7 @@ def test_effective_from_never_goes_back(connection: Connection) -> None:
 def test_effective_from_is_read_after_the_wait_for_claims(
     connection: Connection, shared_database: str
 ) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
 
     def pause(second: Connection) -> None:
         update(second, job_id, "state = 'paused'")
@@ -212,7 +226,7 @@ def test_effective_from_is_read_after_the_wait_for_claims(
 def test_a_schedule_change_that_waited_for_another_counts_from_what_it_finds(
     connection: Connection, shared_database: str
 ) -> None:
-    job_id = create(connection, schedule="every 30s")
+    job_id = create(connection, schedule=EVERY_30_S)
 
     def edit(second: Connection) -> None:
         update(second, job_id, "tags = '{late}'")
