@@ -1,0 +1,166 @@
+"""How a job is posted: the fields of the public contract, checked before anything is stored.
+
+Every refusal is a `UsageError` that names the field, the problem and the remedy; unknown fields are
+refused by name. What the schedule's own fields mean is `timing`'s business; here they only pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from shardwheel.errors import UsageError
+from shardwheel.retry import Backoff
+from shardwheel.times import parse_duration, refuse
+from shardwheel.timing import PostedTiming, parse_schedule
+
+PARAMS_LIMIT_BYTES = 65_536
+LONGEST_NAME = 200
+MOST_TAGS = 32
+LONGEST_TAG = 64
+LONGEST_TIMEOUT_S = 7 * 86_400
+MOST_RETRIES = 1_000
+PRIORITIES = ("critical", "high", "normal", "low")
+
+TIMING_FIELDS = frozenset(
+    {"cron", "every", "run_at", "delay", "parents", "time_zone", "dst_gap", "dst_fold", "exclude"}
+    | {"start_at", "end_at", "max_runs", "jitter_s"}
+)
+
+
+class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A job as posted. The timing fields are taken as they come and checked together."""
+
+    task: str
+    name: str = ""
+    params: dict[str, Any] = {}
+    cron: Any = None
+    every: Any = None
+    run_at: Any = None
+    delay: Any = None
+    parents: Any = None
+    time_zone: Any = "UTC"
+    dst_gap: Any = "shift"
+    dst_fold: Any = "first"
+    exclude: Any = ()
+    start_at: Any = None
+    end_at: Any = None
+    max_runs: Any = None
+    jitter_s: Any = 0
+    priority: Literal["critical", "high", "normal", "low"] = "normal"
+    pool: Literal["short", "medium", "long"] = "short"
+    timeout_s: float = 60.0
+    max_retries: int = 3
+    backoff: Backoff = Backoff()
+    misfire: Literal["fire_all", "fire_last", "skip"] = "fire_last"
+    misfire_grace_s: float = 60.0
+    catchup_window: Any = "1h"
+    overlap: Literal["allow", "skip", "queue"] = "allow"
+    not_after_s: float | None = None
+    idempotency_key: str | None = None
+    tags: list[str] = []
+    callback_url: str | None = None
+
+    def timing(self, now_ms: int) -> PostedTiming:
+        fields = {name: getattr(self, name) for name in TIMING_FIELDS}
+        return parse_schedule(now_ms=now_ms, **fields)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of `jobs` that are the poster's own words, apart from the timing."""
+        return {
+            "task": self.task,
+            "name": self.name,
+            "params": self.params,
+            "tags": self.tags,
+            "pool": self.pool,
+            "priority": PRIORITIES.index(self.priority),
+            "timeout_ms": round(self.timeout_s * 1000),
+            "max_retries": self.max_retries,
+            "backoff": msgspec.to_builtins(self.backoff),
+            "misfire": self.misfire,
+            "misfire_grace_ms": round(self.misfire_grace_s * 1000),
+            "catchup_window_ms": parse_duration(self.catchup_window, "catchup_window"),
+            "overlap": self.overlap,
+            "not_after_ms": None if self.not_after_s is None else round(self.not_after_s * 1000),
+        }
+
+
+def parse_posting(body: Mapping[str, Any]) -> JobPosting:
+    """Check a job as posted (or merged with an edit)."""
+    try:
+        posting = msgspec.convert(dict(body), JobPosting)
+    except msgspec.ValidationError as error:
+        raise _refusal(error) from error
+    _check_texts(posting)
+    _check_numbers(posting)
+    _check_what_comes_later(posting)
+    return posting
+
+
+def _refusal(error: msgspec.ValidationError) -> UsageError:
+    text = str(error)
+    if "unknown field" in text:
+        field = text.split("`")[1]
+        return UsageError(f"{field}: there is no such field; see the API's description of a job", field=field)
+    if "missing required field" in text:
+        field = text.split("`")[1]
+        return UsageError(f"{field}: is missing; every job names its task", field=field)
+    problem, _, path = text.partition(" - at `$.")
+    field = path.rstrip("`").split("[")[0] or "body"
+    return UsageError(f"{field}: {problem[0].lower()}{problem[1:]}", field=field)
+
+
+def _check_texts(posting: JobPosting) -> None:
+    if not 1 <= len(posting.task) <= LONGEST_NAME:
+        refuse("task", f"has {len(posting.task)} characters", f"give 1 to {LONGEST_NAME}")
+    if len(posting.name) > LONGEST_NAME:
+        refuse("name", f"has {len(posting.name)} characters", f"give at most {LONGEST_NAME}")
+    if len(posting.tags) > MOST_TAGS or any(not 1 <= len(tag) <= LONGEST_TAG for tag in posting.tags):
+        refuse(
+            "tags", "are too many or too long", f"give at most {MOST_TAGS} of 1 to {LONGEST_TAG} characters"
+        )
+    for field, texts in (("task", [posting.task]), ("name", [posting.name]), ("tags", posting.tags)):
+        if any("\0" in text for text in texts):
+            refuse(field, "has a NUL character, which PostgreSQL can't store", "take it out")
+    check_params(posting.params)
+
+
+def check_params(params: Mapping[str, Any]) -> None:
+    try:
+        encoded = msgspec.json.encode(params)
+    except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"params: can't be written as JSON: {error}", field="params") from error
+    if len(encoded) > PARAMS_LIMIT_BYTES:
+        remedy = f"give at most {PARAMS_LIMIT_BYTES}; pass larger data by reference"
+        refuse("params", f"have {len(encoded)} bytes", remedy)
+    if b"\\u0000" in encoded:
+        refuse("params", "have a NUL character, which PostgreSQL can't store", "take it out")
+
+
+def _check_numbers(posting: JobPosting) -> None:
+    backoff = posting.backoff
+    ranges: tuple[tuple[str, float, float, float], ...] = (
+        ("timeout_s", posting.timeout_s, 0.001, LONGEST_TIMEOUT_S),
+        ("max_retries", posting.max_retries, 0, MOST_RETRIES),
+        ("misfire_grace_s", posting.misfire_grace_s, 0, 86_400 * 366),
+        ("not_after_s", posting.not_after_s or 0, 0, 86_400 * 366),
+        ("backoff.base_s", backoff.base_s, 0, 86_400),
+        ("backoff.factor", backoff.factor, 1, 100),
+        ("backoff.max_s", backoff.max_s, 0, 86_400 * 31),
+        ("backoff.jitter", backoff.jitter, 0, 1),
+    )
+    for field, value, least, most in ranges:
+        if not least <= value <= most:
+            refuse(field, f"{value:g} is out of range", f"give {least:g} to {most:g}")
+
+
+def _check_what_comes_later(posting: JobPosting) -> None:
+    """What the contract names and this version can't do yet is refused, never ignored in silence."""
+    later = {"parents": posting.parents, "callback_url": posting.callback_url}
+    for field, value in later.items():
+        if value:
+            refuse(field, "is not available in this version", "leave it out")
+    if posting.overlap != "allow":
+        refuse("overlap", f"{posting.overlap!r} is not available in this version", "leave it out")

@@ -1,0 +1,183 @@
+"""What people say: create, edit, pause, resume, delete. Functions on the caller's own transaction.
+
+Every change of a schedule first locks the job's row (claims wait, or were before), then writes it (the
+trigger names the new state and reads the clock under the lock), then settles the old schedule up to the
+new `effective_from`. Pause, resume and delete are idempotent: said twice, the second changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from psycopg import Connection
+
+from shardwheel.errors import ConflictError, NotFoundError
+from shardwheel.ids import fire_id, new_job_id, text_of
+from shardwheel.job import JobState
+from shardwheel.partition import partition_of
+from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.job_row import JobRow
+from shardwheel.store.settlement import settle_old_schedule
+from shardwheel.store.sql import sql
+from shardwheel.times import refuse
+from shardwheel.timing import PostedTiming
+
+_Connection = Connection[Any]
+_TIMING_COLUMNS = ("schedule", "anchor_ms", "start_ms", "end_ms", "last_ms", "max_runs", "jitter_ms")
+
+
+def create_jobs(conn: _Connection, tenant_id: str, postings: Sequence[JobPosting]) -> list[bytes]:
+    """Store new jobs, all or none; their ids, in the order of the postings."""
+    now_ms = read_now_ms(conn)
+    timings = [posting.timing(now_ms) for posting in postings]
+    ids = [new_job_id(now_ms) for _ in postings]
+    rows = [
+        posting.columns()
+        | _timing_columns(timing)
+        | {"job_id": text_of(job_id), "partition": partition_of(job_id)}
+        for job_id, posting, timing in zip(ids, postings, timings, strict=True)
+    ]
+    parameters = {"tenant_id": tenant_id, "jobs": msgspec.json.encode(rows).decode()}
+    effective_from = dict(conn.execute(sql("create_jobs"), parameters, binary=True, prepare=False).fetchall())
+    for job_id, timing in zip(ids, timings, strict=True):
+        _limit_runs(conn, job_id, timing, effective_from[job_id])
+    return ids
+
+
+def get_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    return _one(conn, "read_job", tenant_id, job_id)
+
+
+def list_jobs(
+    conn: _Connection,
+    tenant_id: str,
+    *,
+    after: bytes = bytes(16),
+    limit: int = 100,
+    state: str | None = None,
+    task: str | None = None,
+) -> list[JobRow]:
+    """A page of jobs after this id. Deleted ones only when asked for by state."""
+    parameters = {"tenant_id": tenant_id, "after": Uuid(after), "limit": limit, "state": state, "task": task}
+    return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
+
+
+def edit_job(conn: _Connection, tenant_id: str, job_id: bytes, changes: Mapping[str, Any]) -> JobRow:
+    """Apply posted fields to a job. Only a change of its timing gives the schedule a new state."""
+    old = _lock(conn, tenant_id, job_id)
+    now_ms = read_now_ms(conn)
+    posting = parse_posting(old.posted_with(changes))
+    columns = posting.columns() | {name: getattr(old, name) for name in _TIMING_COLUMNS}
+    timing = posting.timing(now_ms) if TIMING_FIELDS & set(changes) else None
+    if timing is not None:
+        _refuse_a_spent_once(conn, old, timing, now_ms)
+        columns |= _timing_columns(timing)
+    parameters = {"job_id": Uuid(job_id), "job": msgspec.json.encode(columns).decode()}
+    ((effective_from_ms, schedule_no),) = conn.execute(sql("edit_job"), parameters)
+    if schedule_no != old.schedule_no:
+        if old.state == JobState.ACTIVE:
+            settle_old_schedule(conn, old, effective_from_ms, now_ms=now_ms, skip_as=None)
+        if timing is not None:
+            _limit_runs(
+                conn, job_id, timing, effective_from_ms, runs_before=_runs_before(old, effective_from_ms)
+            )
+    return get_job(conn, tenant_id, job_id)
+
+
+def pause_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """From the acknowledgement on, nothing of it is claimed but what is explicitly asked for."""
+    old = _lock(conn, tenant_id, job_id)
+    if old.state == JobState.ACTIVE:
+        _end_schedule(conn, old, JobState.PAUSED)
+    elif old.state != JobState.PAUSED:
+        raise ConflictError(f"job {text_of(job_id)} is {old.state}: only an active job can be paused")
+    return get_job(conn, tenant_id, job_id)
+
+
+def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """Go on from now. It settles nothing: the pause did; what was missed is a backfill's to fill."""
+    old = _lock(conn, tenant_id, job_id)
+    if old.state == JobState.PAUSED:
+        conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.ACTIVE})
+    elif old.state != JobState.ACTIVE:
+        raise ConflictError(f"job {text_of(job_id)} is {old.state}: only a paused job can be resumed")
+    return get_job(conn, tenant_id, job_id)
+
+
+def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
+    """A tombstone stays until retention. Deleting twice is the same as once."""
+    old = _one(conn, "lock_job", tenant_id, job_id)
+    if old.state == JobState.ACTIVE:
+        _end_schedule(conn, old, JobState.DELETED)
+    elif old.state != JobState.DELETED:
+        conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
+
+
+def read_now_ms(conn: _Connection) -> int:
+    ((now_ms,),) = conn.execute("SELECT shardwheel.now_ms()")
+    return int(now_ms)
+
+
+def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
+    ((effective_from_ms,),) = conn.execute(sql("change_state"), {"job_id": Uuid(old.job_id), "state": state})
+    settle_old_schedule(conn, old, effective_from_ms, now_ms=effective_from_ms, skip_as=state.value)
+
+
+def _lock(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    old = _one(conn, "lock_job", tenant_id, job_id)
+    if old.state == JobState.DELETED:
+        raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
+    return old
+
+
+def _one(conn: _Connection, statement: str, tenant_id: str, job_id: bytes) -> JobRow:
+    row = conn.execute(sql(statement), {"tenant_id": tenant_id, "job_id": Uuid(job_id)}).fetchone()
+    if row is None:
+        raise NotFoundError(f"there is no job {text_of(job_id)}", field="id")
+    return JobRow._make(row)
+
+
+def _timing_columns(timing: PostedTiming) -> dict[str, Any]:
+    is_once = timing.schedule.kind == "once"
+    return {
+        "schedule": timing.schedule.text,
+        "anchor_ms": timing.anchor_ms if timing.schedule.kind in ("once", "every") else None,
+        "start_ms": timing.start_ms,
+        "end_ms": timing.end_ms,
+        "last_ms": timing.anchor_ms if is_once else timing.end_ms,
+        "max_runs": timing.max_runs,
+        "jitter_ms": timing.jitter_ms,
+    }
+
+
+def _limit_runs(
+    conn: _Connection, job_id: bytes, timing: PostedTiming, effective_from_ms: int, *, runs_before: int = 0
+) -> None:
+    if timing.max_runs is None:
+        return
+    last_ms = timing.timing_from(effective_from_ms, runs_before).last_ms
+    conn.execute(sql("limit_runs"), {"job_id": Uuid(job_id), "last_ms": last_ms})
+
+
+def _runs_before(old: JobRow, effective_from_ms: int) -> int:
+    """How many of max_runs the old schedule used up in [its own, the new effective_from)."""
+    return old.timing.count_between(old.effective_from_ms - 1, effective_from_ms - 1)
+
+
+def _refuse_a_spent_once(conn: _Connection, old: JobRow, timing: PostedTiming, now_ms: int) -> None:
+    """A once that moves must move to a time that can still run: neither past nor run already."""
+    if timing.schedule.kind != "once" or (timing.schedule.text, timing.anchor_ms) == (
+        old.schedule,
+        old.anchor_ms,
+    ):
+        return
+    if timing.anchor_ms <= now_ms:
+        refuse("run_at", "lies in the past", "choose a later time, or trigger the job to run it now")
+    execution_id = fire_id(old.job_id, old.partition, timing.anchor_ms)
+    if conn.execute(sql("execution_exists"), {"execution_id": Uuid(execution_id)}).fetchone():
+        raise ConflictError(
+            "run_at: the job has an execution at that time already; choose another", field="run_at"
+        )
