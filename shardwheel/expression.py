@@ -54,8 +54,6 @@ def canonical_expression(expression: str) -> str:
 def compile_cron(expression: str) -> Cron:
     """Compile a canonical expression; a `UsageError` names the field that is wrong, and why."""
     seconds, words = _fields(expression)
-    # croniter never sees a sixth field: seconds are read alone, as minutes, which have the same range.
-    second_mask = _mask(_parse([seconds, "*", "*", "*", "*"], ("second", *_FIELDS[1:])).expanded[0], 60)
     parsed = _parse(words, _FIELDS)
     minutes, hours, _, months, _ = parsed.expanded
     hour_mask, minute_mask = _mask(hours, 24), _mask(minutes, 60)
@@ -69,11 +67,18 @@ def compile_cron(expression: str) -> Cron:
     # As in Vixie cron: a star at the start of the minute or the hour asks for a rhythm, not for a time
     # of day, and a rhythm goes on through a change of the clocks.
     follows_elapsed_time = words[0][0] == "*" or words[1][0] == "*"
-    return Cron(minute_of_day_mask, second_mask, days, follows_elapsed_time)
+    return Cron(minute_of_day_mask, _second_mask(seconds), days, follows_elapsed_time)
 
 
-def _fields(expression: str) -> tuple[str, list[str]]:
-    """The seconds, and the five fields of every cron."""
+def _second_mask(seconds: str | None) -> int:
+    """croniter never sees a sixth field: seconds are read alone, as minutes, which have the same range."""
+    if seconds is None:
+        return 1
+    return _mask(_parse([seconds, "*", "*", "*", "*"], ("second", *_FIELDS[1:])).expanded[0], 60)
+
+
+def _fields(expression: str) -> tuple[str | None, list[str]]:
+    """The seconds, if there are any, and the five fields of every cron."""
     if len(expression) > LONGEST_EXPRESSION:
         raise _refused(
             f"the expression has {len(expression)} characters; at most {LONGEST_EXPRESSION} are allowed"
@@ -82,7 +87,7 @@ def _fields(expression: str) -> tuple[str, list[str]]:
         raise _refused("the expression has characters that cron does not know; use plain ASCII")
     words = _ALIASES.get(expression, expression).split()
     if len(words) == 5:
-        return "0", words
+        return None, words
     if len(words) == 6:
         return words[0], words[1:]
     raise _refused(

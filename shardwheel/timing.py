@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Final, NamedTuple, TypeVar, get_args
 
+import msgspec
+
 from shardwheel.schedule import Definition, Schedule, schedule_from
 from shardwheel.times import END_MS, parse_duration, parse_time, refuse
 from shardwheel.zone import DstFold, DstGap, zone_of
@@ -118,39 +120,52 @@ def parse_schedule(
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:
         refuse(given[1], f"is given together with {given[0]}", f"give one of {', '.join(kinds)}")
+    dst = Definition(
+        time_zone=_zone(time_zone),
+        dst_gap=_one_of(dst_gap, "dst_gap", get_args(DstGap)),
+        dst_fold=_one_of(dst_fold, "dst_fold", get_args(DstFold)),
+        exclude=_dates(exclude),
+    )
     jitter_ms = parse_duration(jitter_s, "jitter_s", most_ms=LONGEST_JITTER_MS)
-    bounds = {"start_at": start_at, "end_at": end_at, "max_runs": max_runs, "exclude": exclude or None}
     if cron is None and every is None:
-        for name, value in bounds.items():
-            if value is not None:
-                refuse(name, "bounds a schedule that repeats", "drop it, or give cron or every")
+        _refuse_bounds(start_at=start_at, end_at=end_at, max_runs=max_runs, exclude=exclude or None)
         if parents:
             return PostedTiming(schedule_from(Definition(never=True)), 0, None, None, None, jitter_ms)
-        at_ms = (
-            now_ms + parse_duration(delay or 0, "delay") if run_at is None else parse_time(run_at, "run_at")
-        )
-        if at_ms >= END_MS:
-            refuse("delay", "ends after the year 2200", "choose a shorter one")
+        at_ms = _after(now_ms, delay) if run_at is None else parse_time(run_at, "run_at")
         return PostedTiming(schedule_from(Definition()), at_ms, None, None, None, jitter_ms)
     start_ms = None if start_at is None else parse_time(start_at, "start_at")
     end_ms = None if end_at is None else parse_time(end_at, "end_at")
-    excluded = _dates(exclude)
-    zone = _text(time_zone, "time_zone", "write an IANA name such as 'Europe/Berlin'")
-    zone_of(zone)
-    gap = _one_of(dst_gap, "dst_gap", get_args(DstGap))
-    fold = _one_of(dst_fold, "dst_fold", get_args(DstFold))
-    anchor_ms = 0
-    if every is not None:
-        every_ms = parse_duration(every, "every", least_ms=SHORTEST_INTERVAL_MS)
-        definition = Definition(every_ms=every_ms, time_zone=zone if excluded else "UTC", exclude=excluded)
-        anchor_ms = now_ms if start_ms is None else start_ms
-        start_ms = now_ms + every_ms if start_ms is None else start_ms
+    if every is None:
+        schedule, anchor_ms = _cron(cron, dst), 0
     else:
-        expression = _text(cron, "cron", "write an expression such as '0 9 * * 1-5'")
-        definition = Definition(cron=expression, time_zone=zone, dst_gap=gap, dst_fold=fold, exclude=excluded)
-    posted = PostedTiming(schedule_from(definition), anchor_ms, start_ms, end_ms, _runs(max_runs), jitter_ms)
+        schedule, anchor_ms, start_ms = _every(every, dst, now_ms, start_ms)
+    posted = PostedTiming(schedule, anchor_ms, start_ms, end_ms, _runs(max_runs), jitter_ms)
     _check_that_it_fires(posted, now_ms)
     return posted
+
+
+def _cron(cron: object, dst: Definition) -> Schedule:
+    if not isinstance(cron, str):
+        refuse("cron", "is not a text", "write an expression such as '0 9 * * 1-5'")
+    return schedule_from(msgspec.structs.replace(dst, cron=cron))
+
+
+def _every(every: object, dst: Definition, now_ms: int, start_ms: int | None) -> tuple[Schedule, int, int]:
+    """The schedule, what it counts from, and its first time: `start_at`, or else one interval from now."""
+    every_ms = parse_duration(every, "every", least_ms=SHORTEST_INTERVAL_MS)
+    zone = dst.time_zone if dst.exclude else "UTC"
+    schedule = schedule_from(Definition(every_ms=every_ms, time_zone=zone, exclude=dst.exclude))
+    return (schedule, now_ms, now_ms + every_ms) if start_ms is None else (schedule, start_ms, start_ms)
+
+
+def _after(now_ms: int, delay: object) -> int:
+    return now_ms + (0 if delay is None else parse_duration(delay, "delay", most_ms=END_MS - 1 - now_ms))
+
+
+def _refuse_bounds(**bounds: object) -> None:
+    for name, value in bounds.items():
+        if value is not None:
+            refuse(name, "belongs to a schedule that repeats", "drop it, or give cron or every")
 
 
 def _check_that_it_fires(posted: PostedTiming, now_ms: int) -> None:
@@ -190,9 +205,10 @@ def _runs(value: object) -> int | None:
     return value
 
 
-def _text(value: object, field: str, remedy: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        refuse(field, "is not a text", remedy)
+def _zone(value: object) -> str:
+    if not isinstance(value, str):
+        refuse("time_zone", "is not a text", "write an IANA name such as 'Europe/Berlin'")
+    zone_of(value)
     return value
 
 
