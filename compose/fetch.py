@@ -7,10 +7,12 @@ usual environment variables; `mvn` reads its own settings; `SHARDWHEEL_MAVEN_MIR
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -21,6 +23,8 @@ from shardwheel.errors import ShardwheelError
 Fetcher = Callable[[Sequence[str], Path], Iterator[tuple[str, Path]]]
 _CONNECTIONS = 4
 _ATTEMPTS = 3
+_PAUSE_S = 0.5
+_NETWORK_LIMIT_S = 20
 _MVN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -49,37 +53,30 @@ def _context(scratch: Path) -> Any:
     except ImportError as error:
         raise FetchError("the package jgo is missing") from error
     logging.getLogger("jgo").setLevel(logging.ERROR)
-    mirror = os.environ.get("SHARDWHEEL_MAVEN_MIRROR")
-    return MavenContext(
-        repo_cache=scratch, remote_repos={"mirror": mirror.rstrip("/")} if mirror else None, timeout=30
-    )
+    mirror = os.environ.get("SHARDWHEEL_MAVEN_MIRROR", "").rstrip("/")
+    places = {"mirror": mirror} if mirror else None
+    return MavenContext(repo_cache=scratch, remote_repos=places, timeout=_NETWORK_LIMIT_S)
 
 
 def _artifact(context: Any, coordinate: str) -> Path:
     group, artifact, version = coordinate.split(":")
     wanted = context.project(group, artifact).at_version(version).artifact()
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            return Path(wanted.resolve())
-        except OSError as error:  # requests' errors are OSErrors too
-            _forget(wanted)
-            if attempt == _ATTEMPTS or error.errno is not None:
-                raise FetchError(_reason(coordinate, error)) from error
-        except RuntimeError as error:
-            raise FetchError(f"the repository does not have {coordinate}") from error
-    raise AssertionError("unreachable")
+    for attempt in range(1, _ATTEMPTS):
+        with contextlib.suppress(FetchError):
+            return _attempt(wanted, coordinate)
+        time.sleep(attempt * _PAUSE_S)
+    return _attempt(wanted, coordinate)
 
 
-def _forget(wanted: Any) -> None:
-    """A transfer that broke off leaves half a file, which `resolve` would take for the whole."""
-    if wanted.cached_path is not None:
+def _attempt(wanted: Any, coordinate: str) -> Path:
+    try:
+        return Path(wanted.resolve())
+    except Exception as error:  # a foreign package's: it may be anything
+        # A transfer that broke off leaves half a file, which the next attempt would take for the whole.
         wanted.cached_path.unlink(missing_ok=True)
-
-
-def _reason(coordinate: str, error: OSError) -> str:
-    if error.errno is not None:
-        raise error
-    return f"no answer from Maven's repository for {coordinate}: {type(error).__name__}"
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's; those of the network carry no number
+        raise FetchError(f"no {coordinate} from Maven's repository: {type(error).__name__}") from error
 
 
 def by_mvn(coordinates: Sequence[str], scratch: Path) -> Iterator[tuple[str, Path]]:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from shardwheel.compose import fetch
 from shardwheel.compose.progress import Progress
+from shardwheel.compose.server import supported_platform
 from shardwheel.errors import ShardwheelError, UsageError
 
 KAFKA_VERSION = "4.3.1"
@@ -89,6 +90,8 @@ def ensure(fetchers: Sequence[fetch.Fetcher] | None = None, jars: Sequence[Jar] 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
+            if not missing(jars, folder):
+                return folder  # another process was at it
             _fill(jars, folder, fetch.available() if fetchers is None else fetchers)
     except OSError as error:
         raise UsageError(f"Kafka's jars: {folder}: {error.strerror}: {_remedy(error)}") from error
@@ -97,7 +100,7 @@ def ensure(fetchers: Sequence[fetch.Fetcher] | None = None, jars: Sequence[Jar] 
 
 def _remedy(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"free 150 MB there, or set SHARDWHEEL_CACHE to a folder on another disk; then {AGAIN}"
+        return f"free 100 MB there, or set SHARDWHEEL_CACHE to a folder on another disk; then {AGAIN}"
     return "set SHARDWHEEL_CACHE to a folder you may write to"
 
 
@@ -118,13 +121,18 @@ def _fill(jars: Sequence[Jar], folder: Path, fetchers: Sequence[fetch.Fetcher]) 
         shutil.rmtree(leftover, ignore_errors=True)
     complaints: list[str] = []
     for fetcher in fetchers:
-        if not (wanted := missing(jars, folder)):
-            return
+        if complaints:
+            print(f"Kafka's jars: {complaints[-1]}; trying another way", file=sys.stderr)
+        wanted = missing(jars, folder)
         with Progress("Kafka's jars", len(jars), len(jars) - len(wanted)) as progress:
             complaints += _fetch_into(folder, wanted, fetcher, progress.step)
-    if absent := missing(jars, folder):
-        reasons = "; ".join(complaints[:3])
-        raise UsageError(f"Kafka's jars: {len(absent)} of {len(jars)} not fetched ({reasons}): {AGAIN}")
+        if not missing(jars, folder):
+            return
+    count, reasons = len(missing(jars, folder)), "; ".join(complaints[:3])
+    raise UsageError(
+        f"Kafka's jars: {count} of {len(jars)} not fetched ({reasons}): check the network, HTTPS_PROXY and "
+        f"SHARDWHEEL_MAVEN_MIRROR, then {AGAIN}"
+    )
 
 
 def _fetch_into(
@@ -138,13 +146,20 @@ def _fetch_into(
             for coordinate, path in fetcher(list(by_coordinate), Path(scratch)):
                 jar = by_coordinate[coordinate]
                 if sha256_of(path) == jar.sha256:
-                    path.replace(folder / jar.file_name)
+                    _put(path, folder / jar.file_name)
                     step(jar.file_name)
                 else:
-                    complaints.append(f"checksum wrong: {jar.file_name} is not the file that jars.lock names")
+                    complaints.append(f"checksum wrong: what came is not the {jar.file_name} of jars.lock")
         except fetch.FetchError as error:
             complaints.append(str(error))
     return complaints
+
+
+def _put(path: Path, place: Path) -> None:
+    """On the disk before it gets its name: what has its name is never looked at again."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    path.replace(place)
 
 
 def relock() -> None:
@@ -158,6 +173,7 @@ def relock() -> None:
 
 def main() -> int:
     try:
+        supported_platform()
         if sys.argv[1:] == ["--relock"]:
             relock()
         ensure()
