@@ -1,0 +1,37 @@
+"""Kafka's topics: which there are, with how many topic partitions and what retention they are made.
+
+    shardwheel.jobs.<pool>.<priority>     fires, key = job id, topic partition = partition mod n
+    shardwheel.results                    results, key = job id; may live on another cluster
+    shardwheel.dead-letters
+
+n is fixed for a cluster's life, like P: the claim floor reads end offsets by it.
+"""
+
+from __future__ import annotations
+
+from shardwheel.job import Pool, Priority
+from shardwheel.ports import TopicSpec
+
+RESULTS = "shardwheel.results"
+DEAD_LETTERS = "shardwheel.dead-letters"
+
+_DAY_MS = 24 * 3600 * 1000
+# Far longer than any outage of workers or results may last; the tables keep their rows longer still.
+RETENTION_MS = 7 * _DAY_MS
+DEAD_LETTER_RETENTION_MS = 14 * _DAY_MS
+
+
+def job_topic(pool: Pool, priority: Priority) -> str:
+    return f"shardwheel.jobs.{pool.value}.{priority.name.lower()}"
+
+
+def job_topics(topic_partitions: int) -> list[TopicSpec]:
+    """What must exist where fires go: a topic for each pool and priority, and the dead letters."""
+    names = [job_topic(pool, priority) for pool in Pool for priority in Priority]
+    jobs = [TopicSpec(name, topic_partitions, RETENTION_MS) for name in names]
+    return [*jobs, TopicSpec(DEAD_LETTERS, topic_partitions, DEAD_LETTER_RETENTION_MS)]
+
+
+def result_topics(topic_partitions: int) -> list[TopicSpec]:
+    """What must exist where results go, which may be another cluster."""
+    return [TopicSpec(RESULTS, topic_partitions, RETENTION_MS)]
