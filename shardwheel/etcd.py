@@ -37,7 +37,8 @@ from shardwheel.etcd_codec import (
     decode_status,
     decode_txn,
 )
-from shardwheel.etcd_gateway import Effect, Gateway, Tls
+from shardwheel.etcd_gateway import Effect, Gateway
+from shardwheel.etcd_http import PLAIN, Tls
 from shardwheel.etcd_watch import Watch
 from shardwheel.lease_rules import KeyElection, check_from_revision, check_ttl, check_txn
 from shardwheel.ports import Compare, Delete, Election, KeyEvent, Put, Snapshot, TxnResult
@@ -55,7 +56,7 @@ class Etcd:
         endpoints: Sequence[str],
         *,
         cluster: str,
-        tls: Tls | None = None,
+        tls: Tls = PLAIN,
         user: str = "",
         password: str = "",
         time_limit_s: float = 2.0,

@@ -114,7 +114,7 @@ class Watch:
             "progress_notify": True,  # A sign of life, where the server is set to give it often.
         }
         self._response = await self._gateway.open_stream(
-            self._endpoint, "/v3/watch", {"create_request": create}
+            self._endpoint, "/v3/watch", {"create_request": create}, self._silence_s
         )
         return self._response.aiter_raw()
 
