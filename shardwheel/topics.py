@@ -13,6 +13,7 @@ from shardwheel.job import Pool, Priority
 from shardwheel.ports import TopicSpec
 
 RESULTS = "shardwheel.results"
+RESULTS_GROUP = "shardwheel.results"
 DEAD_LETTERS = "shardwheel.dead-letters"
 
 _DAY_MS = 24 * 3600 * 1000
@@ -21,14 +22,26 @@ RETENTION_MS = 7 * _DAY_MS
 DEAD_LETTER_RETENTION_MS = 14 * _DAY_MS
 
 
-def job_topic(pool: Pool, priority: Priority) -> str:
-    return f"shardwheel.jobs.{pool.value}.{priority.name.lower()}"
+_JOB_TOPIC = {
+    (pool.value, priority.value): f"shardwheel.jobs.{pool.value}.{priority.name.lower()}"
+    for pool in Pool
+    for priority in Priority
+}
+JOB_TOPICS = tuple(_JOB_TOPIC.values())
+
+
+def job_topic(pool: str, priority: int) -> str:
+    """Of enum members, or of their plain values as rows and entries hold them: the tick asks at each fire."""
+    return _JOB_TOPIC[pool, priority]
+
+
+def workers_group(pool: str) -> str:
+    return f"shardwheel.workers.{pool}"
 
 
 def job_topics(topic_partitions: int) -> list[TopicSpec]:
     """What must exist where fires go: a topic for each pool and priority, and the dead letters."""
-    names = [job_topic(pool, priority) for pool in Pool for priority in Priority]
-    jobs = [TopicSpec(name, topic_partitions, RETENTION_MS) for name in names]
+    jobs = [TopicSpec(name, topic_partitions, RETENTION_MS) for name in JOB_TOPICS]
     return [*jobs, TopicSpec(DEAD_LETTERS, topic_partitions, DEAD_LETTER_RETENTION_MS)]
 
 

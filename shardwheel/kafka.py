@@ -1,0 +1,89 @@
+"""Kafka as `ports.Bus`: makes producers and consumers, and asks the cluster about topics and offsets.
+
+    bus = Kafka("127.0.0.1:9092", {"security.protocol": "SSL", …})
+    await bus.ensure_topics([TopicSpec("shardwheel.results", 8, RETENTION_MS)])
+    producer = bus.producer()
+
+Kafka only carries: no decision of ours rests on its data being there (see `generation`). Making a bus or a
+client does not connect; a broker that is away shows when something is asked of it, within `limit_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import trio
+from confluent_kafka.admin import AdminClient
+
+from shardwheel import kafka_admin
+from shardwheel.errors import UnavailableError
+from shardwheel.kafka_consumer import KafkaConsumer
+from shardwheel.kafka_producer import KafkaProducer
+from shardwheel.kafka_settings import admin_settings, client_settings
+from shardwheel.ports import TopicPartition, TopicSpec
+
+_Answer = TypeVar("_Answer")
+
+ADMIN_THREADS = 4
+
+
+class Kafka:
+    """`ports.Bus` on confluent-kafka."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        buffer_messages: int = 100_000,
+        limit_s: float = 10.0,
+        stall_s: float = 10.0,
+        close_limit_s: float = 5.0,
+    ) -> None:
+        self._settings = client_settings(bootstrap, settings or {})
+        self._buffer_messages = buffer_messages
+        self._limit_s = limit_s
+        self._stall_s = stall_s
+        self._close_limit_s = close_limit_s
+        self._threads = trio.CapacityLimiter(ADMIN_THREADS)
+        self._admin: AdminClient | None = None
+
+    def producer(self, on_acknowledged: Callable[[int], None] | None = None) -> KafkaProducer:
+        return KafkaProducer(
+            self._settings,
+            buffer_messages=self._buffer_messages,
+            stall_s=self._stall_s,
+            close_limit_s=self._close_limit_s,
+            on_acknowledged=on_acknowledged,
+        )
+
+    def consumer(self, group: str, topics: Sequence[str]) -> KafkaConsumer:
+        return KafkaConsumer(self._settings, group, topics, limit_s=self._limit_s)
+
+    async def ensure_topics(self, specs: Sequence[TopicSpec]) -> None:
+        await self._ask(lambda admin: kafka_admin.ensure_topics(admin, specs, self._limit_s))
+
+    async def generation(self, topics: Sequence[str]) -> str:
+        return await self._ask(lambda admin: kafka_admin.generation(admin, topics, self._limit_s))
+
+    async def start_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return await self._ask(lambda admin: kafka_admin.start_offsets(admin, topics, self._limit_s))
+
+    async def end_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return await self._ask(lambda admin: kafka_admin.end_offsets(admin, topics, self._limit_s))
+
+    async def committed_offsets(self, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return await self._ask(
+            lambda admin: kafka_admin.committed_offsets(admin, group, topics, self._limit_s)
+        )
+
+    async def _ask(self, question: Callable[[AdminClient], _Answer]) -> _Answer:
+        """In a thread that is left behind if it overstays: a few requests, each within its own limit."""
+        if self._admin is None:
+            self._admin = kafka_admin.connect(admin_settings(self._settings))
+        with trio.move_on_after(2 * self._limit_s):
+            return await trio.to_thread.run_sync(
+                question, self._admin, limiter=self._threads, abandon_on_cancel=True
+            )
+        raise UnavailableError(f"Kafka: no answer for {2 * self._limit_s:g} s", maybe_applied=True)

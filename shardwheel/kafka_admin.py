@@ -1,0 +1,152 @@
+"""Questions to Kafka's controller and coordinators: topics, ids, offsets. Blocking; each with a time limit.
+
+`Kafka` calls these in threads. `admin` is a confluent-kafka AdminClient; every function raises
+`UnavailableError` when no answer comes within `limit_s`, and `NotFoundError` for topics that are not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as DriverTopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # They do not say what they export.
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+    TopicDescription,
+)
+
+from shardwheel.errors import NotFoundError, UnavailableError, UsageError
+from shardwheel.ports import TopicPartition, TopicSpec
+
+_Answer = TypeVar("_Answer")
+
+# The driver's own limit comes first; this much later we stop believing in it.
+_GRACE_S = 1.0
+
+
+def connect(settings: Mapping[str, Any]) -> AdminClient:
+    try:
+        return AdminClient(dict(settings))
+    except (KafkaException, TypeError, ValueError) as error:
+        raise UsageError(f"kafka_settings: {error}", field="kafka_settings") from error
+
+
+def answer(future: Future[_Answer], limit_s: float) -> _Answer:
+    try:
+        return future.result(limit_s + _GRACE_S)
+    except (KafkaException, FutureTimeoutError) as error:
+        raise UnavailableError(f"Kafka: {error or 'no answer in time'}") from error
+
+
+def ensure_topics(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> None:
+    found = _describe(admin, [spec.name for spec in specs], limit_s)
+    missing = [spec for spec in specs if spec.name not in found]
+    if missing:
+        _create(admin, missing, limit_s)
+        found = _require(admin, [spec.name for spec in specs], limit_s)
+    for spec in specs:
+        count = len(found[spec.name].partitions)
+        if count != spec.topic_partitions:
+            raise UsageError(
+                f"topic {spec.name} has {count} topic partitions, not {spec.topic_partitions}: the number is "
+                "fixed for a cluster's life; set topic_partitions to what is there",
+                field="topic_partitions",
+            )
+
+
+def _create(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> None:
+    """Another process may create them at the same time: whoever is first."""
+    topics = [
+        NewTopic(spec.name, spec.topic_partitions, config={"retention.ms": str(spec.retention_ms)})
+        for spec in specs
+    ]
+    asked = admin.create_topics(topics, request_timeout=limit_s, operation_timeout=limit_s)
+    for future in asked.values():
+        try:
+            answer(future, limit_s)
+        except UnavailableError as error:
+            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def generation(admin: AdminClient, topics: Sequence[str], limit_s: float) -> str:
+    """ "cluster id:digest of the topics' ids": the cluster's part is readable, the other one short."""
+    cluster = answer(admin.describe_cluster(request_timeout=limit_s), limit_s)
+    found = _require(admin, topics, limit_s)
+    ids = "\n".join(f"{name} {found[name].topic_id}" for name in sorted(found))
+    return f"{cluster.cluster_id}:{hashlib.blake2b(ids.encode(), digest_size=8).hexdigest()}"
+
+
+def start_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
+    return _offsets(admin, topics, OffsetSpec.earliest(), limit_s)  # type: ignore[no-untyped-call]
+
+
+def end_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
+    return _offsets(admin, topics, OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
+
+
+def _offsets(
+    admin: AdminClient, topics: Sequence[str], spec: OffsetSpec, limit_s: float
+) -> dict[TopicPartition, int]:
+    places = _topic_partitions(admin, topics, limit_s)
+    asked = admin.list_offsets(
+        {DriverTopicPartition(*place): spec for place in places}, request_timeout=limit_s
+    )
+    return {
+        TopicPartition(place.topic, place.partition): answer(future, limit_s).offset
+        for place, future in asked.items()
+    }
+
+
+def committed_offsets(
+    admin: AdminClient, group: str, topics: Sequence[str], limit_s: float
+) -> dict[TopicPartition, int]:
+    wanted = [DriverTopicPartition(*place) for place in _topic_partitions(admin, topics, limit_s)]
+    asked = admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=limit_s
+    )
+    (found,) = (answer(future, limit_s) for future in asked.values())
+    return {
+        TopicPartition(place.topic, place.partition): place.offset
+        for place in found.topic_partitions
+        if place.offset >= 0
+    }
+
+
+def _topic_partitions(admin: AdminClient, topics: Sequence[str], limit_s: float) -> list[TopicPartition]:
+    found = _require(admin, topics, limit_s)
+    return [
+        TopicPartition(name, partition.id) for name in sorted(found) for partition in found[name].partitions
+    ]
+
+
+def _require(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[str, TopicDescription]:
+    found = _describe(admin, topics, limit_s)
+    missing = sorted(set(topics) - set(found))
+    if missing:
+        raise NotFoundError(f"Kafka has no topic {', '.join(missing)}", field="topics")
+    return found
+
+
+def _describe(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[str, TopicDescription]:
+    """The topics that are there."""
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=limit_s)
+    found: dict[str, Any] = {}
+    for name, future in asked.items():
+        try:
+            found[name] = answer(future, limit_s)
+        except UnavailableError as error:
+            if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
+
+
+def _code(error: UnavailableError) -> int | None:
+    cause = error.__cause__
+    return cause.args[0].code() if isinstance(cause, KafkaException) else None

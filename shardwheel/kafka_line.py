@@ -1,0 +1,135 @@
+"""One driver's life, from its making to its first failure: flights go in, and land or do not.
+
+The acknowledgement of a topic partition's last message covers all of that flight before it, so only that
+one has a callback; a callback a message would halve the throughput. After the first failure a line reports
+nothing more: whoever owns it makes a new one and sends again what has not landed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import confluent_kafka
+import trio
+
+from shardwheel.cycles import Flight
+from shardwheel.errors import UsageError
+from shardwheel.kafka_settings import DriverLog
+from shardwheel.ports import Message
+
+LET_GO_LIMIT_S = 5.0
+
+
+class Passage:
+    """One flight on one line: handed over piece by piece, landed with its last acknowledgement."""
+
+    __slots__ = ("_ends", "_flight", "_line", "_position", "_waits")
+
+    def __init__(self, flight: Flight, line: Line) -> None:
+        self._flight = flight
+        self._line = line
+        self._ends = _ends(flight.messages)
+        self._waits = len(self._ends)
+        self._position = 0
+
+    def hand_over(self, driver: confluent_kafka.Producer, most: int) -> int:
+        """Hand up to `most` further messages to the driver; fewer when its queue is full. How many?"""
+        start = position = self._position
+        ends, produce = self._ends, driver.produce
+        with suppress(BufferError):
+            for topic, topic_partition, key, value in self._flight.messages[start : start + most]:
+                if position in ends:
+                    produce(topic, value, key, topic_partition, self._reported)
+                else:
+                    produce(topic, value, key, topic_partition)
+                position += 1
+        self._position = position
+        return position - start
+
+    @property
+    def handed_over(self) -> bool:
+        return self._position == len(self._flight.messages)
+
+    def _reported(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        if error is not None:
+            self._line.fail(f"{message.topic()} [{message.partition()}]: {error}")
+        if self._line.failure:
+            return
+        self._waits -= 1
+        if self._waits == 0:
+            self._flight.landed = True
+
+
+def _ends(messages: Sequence[Message]) -> set[int]:
+    """Where each topic partition's last message stands. (Two small look-ups beat one of a new pair.)"""
+    last: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for index, message in enumerate(messages):
+        last[message[0]][message[1]] = index
+    return {index for of_topic in last.values() for index in of_topic.values()}
+
+
+class Line:
+    """A driver, what waits to be handed to it, and why it can't be used any more, if so."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.failure = ""
+        self.last_error = ""
+        self._unsent: deque[Passage] = deque()
+        try:
+            self._driver: confluent_kafka.Producer | None = confluent_kafka.Producer(
+                {**settings, "error_cb": self._note}, logger=DriverLog("producer")
+            )
+        except (confluent_kafka.KafkaException, TypeError, ValueError) as error:
+            raise UsageError(f"kafka_settings: {error}", field="kafka_settings") from error
+
+    def send(self, flight: Flight) -> None:
+        self._unsent.append(Passage(flight, self))
+
+    def hand_over(self, most: int) -> None:
+        """Hand what waits to the driver, up to `most` messages; the rest waits for the next time."""
+        if self._driver is None or self.failure:
+            return
+        try:
+            while self._unsent and most > 0:
+                most -= self._unsent[0].hand_over(self._driver, most)
+                if not self._unsent[0].handed_over:
+                    return
+                self._unsent.popleft()
+        except confluent_kafka.KafkaException as error:
+            self.fail(str(error))
+
+    def poll(self) -> None:
+        """Serve the callbacks. A fatal error of the driver comes out of this as an exception."""
+        if self._driver is None:
+            return
+        try:
+            self._driver.poll(0)
+        except confluent_kafka.KafkaException as error:
+            self.fail(str(error))
+
+    def fail(self, reason: str) -> None:
+        self.failure = self.failure or reason
+
+    def _note(self, error: confluent_kafka.KafkaError) -> None:
+        self.last_error = error.str()
+
+    async def let_go(self) -> None:
+        """Drop the driver and what it holds, in a thread and in bounded time, cancelled or not.
+
+        `Producer.close` would wait for ever for messages that can't be sent.
+        """
+        self.fail("let go")
+        box, self._driver = [self._driver], None
+        with trio.CancelScope(shield=True), trio.move_on_after(LET_GO_LIMIT_S):
+            await trio.to_thread.run_sync(_drop, box, abandon_on_cancel=True)
+
+
+def _drop(box: list[confluent_kafka.Producer | None]) -> None:
+    """The last reference goes here: librdkafka joins its threads when it does."""
+    driver = box.pop()
+    if driver is not None:
+        driver.purge()
+        driver.flush(1.0)
