@@ -111,6 +111,9 @@ class Http:
 def _headers(attempt: Attempt, token: str) -> dict[str, str]:
     headers = {
         "host": attempt.address.partition("://")[2],
+        # Not idle: etcd knows by this header that a call came through its gateway. Without it, and with TLS,
+        # it would take the gateway's own certificate for the caller's and look for a user of that name.
+        "accept": "application/json",
         "content-type": "application/json",
         "content-length": str(len(attempt.body)),
     }

@@ -75,6 +75,11 @@ def hasty_etcd(folder: Path) -> EtcdServer:
     return EtcdServer(folder, durable=False)
 
 
+def durable_etcd(folder: Path) -> EtcdServer:
+    """For those that are killed: without fsync, etcd also leaves what it acknowledged in its own memory."""
+    return EtcdServer(folder)
+
+
 def hasty_kafka(folder: Path) -> KafkaServer:
     jars.ensure()
     return KafkaServer(folder, quick_start=True)
@@ -105,7 +110,7 @@ def own_postgres(tmp_path: Path) -> Iterator[Callable[[], PostgresServer]]:
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[Callable[[], EtcdServer]]:
-    yield from _factory(hasty_etcd, tmp_path / "own-etcd")
+    yield from _factory(durable_etcd, tmp_path / "own-etcd")
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def own_rig(own_etcd: Callable[[], EtcdServer]) -> EtcdRig:
 
 @pytest.fixture
 def tls_server(tmp_path: Path) -> Iterator[TlsEtcdServer]:
-    with started(TlsEtcdServer(tmp_path / "etcd", durable=False)) as server:
+    with started(TlsEtcdServer(tmp_path / "etcd")) as server:
         yield server
 
 
