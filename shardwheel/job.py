@@ -74,23 +74,11 @@ class WaitingExecution(NamedTuple):
     changed_xid: int
 
 
-class WorkRow(NamedTuple):
-    """A range of times that the partition's owner expands at the catch-up rate: a large catch-up, a
-    backfill, or a settled schedule with many times. It carries the schedule it belongs to."""
-
-    work_id: int
-    partition: int
-    job_id: bytes
-    origin: str
-    changed_xid: int
-
-
 class Changes(NamedTuple):
     """What changed since a snapshot, and the snapshot to go on from. `horizon_xid` is its xmin: every
     change with a smaller xid is in here or was seen before."""
 
     jobs: list[JobEntry]
     waiting: list[WaitingExecution]
-    work: list[WorkRow]
     snapshot: str
     horizon_xid: int

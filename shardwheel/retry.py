@@ -85,6 +85,8 @@ def decide(
             return Decision(ExecutionState.CANCELLED, "cancelled", None, failures)
         case Outcome.RELEASED:
             return Decision(ExecutionState.QUEUED, "released", ended_ms, failures)
+        case Outcome.CRASHED:
+            return _after_crash(history, ended_ms)
     failures += 1
     given_up = _reason_to_give_up(outcome, history, failures, ended_ms, max_retries)
     if given_up:
@@ -93,7 +95,7 @@ def decide(
     return Decision(ExecutionState.RETRY_WAIT, "", ended_ms + pause_ms, failures)
 
 
-def decide_after_crash(history: History, *, now_ms: int) -> Decision:
+def _after_crash(history: History, now_ms: int) -> Decision:
     """A worker died with the execution in hand: a new attempt at once, unless it kills workers."""
     if history.crashes + 1 >= POISON_CRASHES:
         return Decision(ExecutionState.DEAD, "poison", None, history.failures)

@@ -48,7 +48,8 @@ class Fire(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Outcome(IntEnum):
-    """What a worker reports of an attempt. What is made of it is the result processor's decision."""
+    """What a worker reports of an attempt, or (CRASHED) the sweep of a worker that fell silent. What is
+    made of it is the result processor's decision."""
 
     SUCCEEDED = 0
     FAILED = 1
@@ -57,6 +58,7 @@ class Outcome(IntEnum):
     TIMED_OUT = 4
     RELEASED = 5
     CANCELLED = 6
+    CRASHED = 7
 
 
 class Result(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -73,7 +73,6 @@ def backfill_job(
         "first_ms": first_ms,
         "last_ms": last_ms,
         "count": count,
-        "misfire": None,
         "requeue_skipped": True,
         "request_id": Uuid(request_id),
     }

@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from shardwheel.execution import ExecutionState, Settled
 from shardwheel.retry import Backoff, Decision, History, decide
-from shardwheel.store.arrays import Bigints, Uuids
+from shardwheel.store.arrays import Bigints, Booleans, Uuids
 from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome, Result
 
@@ -28,20 +28,29 @@ _OUTCOME_WORDS = {
     Outcome.TIMED_OUT: "timed_out",
     Outcome.RELEASED: "released",
     Outcome.CANCELLED: "cancelled",
+    Outcome.CRASHED: "crashed",
 }
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
 def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
     """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
-    decided = _decide_all(conn, results)
+    by_state = apply_decisions(conn, _decide_all(conn, results))
+    return Settled(by_state, len(results) - sum(by_state.values()))
+
+
+def apply_decisions(
+    conn: Connection[Any], decided: Sequence[tuple[Result, Decision]], *, crashed: bool = False
+) -> dict[str, int]:
+    """Write what was decided of running attempts, and bury the dead: the one way out of `running`."""
     if not decided:
-        return Settled({}, len(results))
-    rows = conn.execute(sql("settle"), _parameters(decided), binary=True, prepare=False).fetchall()
+        return {}
+    parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided)}
+    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
     dead = [execution_id for execution_id, state in rows if state == ExecutionState.DEAD]
     if dead:
         conn.execute(sql("bury"), {"execution_ids": Uuids(dead)}, prepare=False)
-    return Settled(dict(Counter(state for _, state in rows)), len(results) - len(rows))
+    return dict(Counter(state for _, state in rows))
 
 
 def _decide_all(conn: Connection[Any], results: Sequence[Result]) -> list[tuple[Result, Decision]]:

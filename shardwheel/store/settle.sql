@@ -5,9 +5,10 @@ WITH result AS MATERIALIZED (
   SELECT DISTINCT ON (execution_id, attempt, token) *
     FROM unnest(%(execution_ids)s::uuid[], %(attempts)s::bigint[], %(tokens)s::uuid[], %(states)s::text[], %(reasons)s::text[],
                 %(due)s::bigint[], %(failures)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
-                %(tracebacks)s::text[], %(workers)s::text[], %(started)s::bigint[], %(ended)s::bigint[], %(outputs)s::text[])
+                %(tracebacks)s::text[], %(workers)s::text[], %(started)s::bigint[], %(ended)s::bigint[], %(outputs)s::text[],
+                %(crashed)s::boolean[])
       AS r (execution_id, attempt, token, state, reason, due_ms, failures, outcome, class, message, traceback, worker, started_ms,
-            ended_ms, output)
+            ended_ms, output, crashed)
 ),
 locked AS MATERIALIZED (
   SELECT x.execution_id, x.attempt, x.claim_token
@@ -19,6 +20,7 @@ locked AS MATERIALIZED (
 settled AS (
   UPDATE shardwheel.executions AS x
      SET state = r.state, reason = nullif(r.reason, ''), failures = greatest(x.failures, r.failures),
+         crashes = x.crashes + r.crashed::int,
          attempt = x.attempt + (r.state IN ('queued', 'retry_wait'))::int,
          due_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN shardwheel.at(r.due_ms) ELSE x.due_at END,
          ended_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN NULL ELSE clock_timestamp() END,

@@ -15,7 +15,6 @@ a pool that lags is not a missed time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 from psycopg import Connection
@@ -27,15 +26,16 @@ from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.sql import sql
 
-# Above this many times a change writes one row for all of them.
+# Above this many times of a kind a change writes one row for all of them.
 MOST_SETTLED = 1_000
 
 
-class OpenTime(NamedTuple):
-    """A time of the old schedule that may not have met the claim."""
+class Span(NamedTuple):
+    """Neighbouring times of the old schedule, from `first_ms` to before `until_ms`, with one fate."""
 
-    scheduled_ms: int
-    due_ms: int
+    first_ms: int
+    until_ms: int
+    skip_as: str | None
 
 
 def settle_old_schedule(
@@ -44,14 +44,16 @@ def settle_old_schedule(
     """Put the old schedule's open times before `until_ms` on record: queued, or skipped with the reason
     `skip_as`. Call it after the row was changed (`until_ms` is its new effective_from). Returns how many."""
     fired_through_ms, floor_ms, floor_xid = _floor(conn, old.partition)
-    open_times = _open_times(old, until_ms, floor_ms, floor_xid)
-    first = list(islice(open_times, MOST_SETTLED + 1))
-    if len(first) > MOST_SETTLED:
-        return _settle_as_one(conn, old, first[0].scheduled_ms, until_ms, skip_as)
-    missed = _missed(old, first, fired_through_ms, now_ms) if skip_as is None else frozenset()
-    if first:
-        conn.execute(sql("settle_old"), _rows(old, first, skip_as, missed), prepare=False)
-    return len(first)
+    first_ms = old.effective_from_ms
+    # A state of the schedule younger than the floor's horizon has no claimed times that the floor knows of.
+    if old.schedule_xid < floor_xid:
+        first_ms = _first_due_after(old, floor_ms, first_ms, until_ms)
+    spans = (
+        [Span(first_ms, until_ms, skip_as)]
+        if skip_as
+        else _fates(old, first_ms, until_ms, fired_through_ms, now_ms)
+    )
+    return sum(_record(conn, old, span) for span in spans)
 
 
 def _floor(conn: Connection[Any], partition: int) -> tuple[int, int, int]:
@@ -59,76 +61,83 @@ def _floor(conn: Connection[Any], partition: int) -> tuple[int, int, int]:
     return fired_through_ms, floor_ms, floor_xid
 
 
-def _open_times(old: JobRow, until_ms: int, floor_ms: int, floor_xid: int) -> Iterator[OpenTime]:
-    # A schedule state younger than the floor's horizon has no claimed times that the floor knows of.
-    known_to_floor = old.schedule_xid < floor_xid
-    after_ms = old.effective_from_ms - 1
-    if known_to_floor:
-        after_ms = max(after_ms, floor_ms - old.jitter_ms - 1)
-    timing = old.timing
-    for scheduled_ms in timing.times_between(after_ms, until_ms - 1):
-        next_ms = timing.schedule.next_after(scheduled_ms, timing.anchor_ms) if old.jitter_ms else None
-        due_ms = scheduled_ms + jitter_of(old.job_id, scheduled_ms, old.jitter_ms, next_ms)
-        if due_ms > floor_ms or not known_to_floor:
-            yield OpenTime(scheduled_ms, due_ms)
+def _due_ms(old: JobRow, scheduled_ms: int) -> int:
+    schedule = old.timing.schedule
+    next_ms = schedule.next_after(scheduled_ms, old.anchor_ms or 0) if old.jitter_ms else None
+    return scheduled_ms + jitter_of(old.job_id, scheduled_ms, old.jitter_ms, next_ms)
 
 
-def _missed(old: JobRow, times: list[OpenTime], fired_through_ms: int, now_ms: int) -> frozenset[int]:
-    """Those that the misfire policy skips: never published, and past their grace."""
-    missed = [
-        time.scheduled_ms
-        for time in times
-        if time.due_ms > fired_through_ms and time.due_ms < now_ms - old.misfire_grace_ms
-    ]
+def _first_due_after(old: JobRow, threshold_ms: int, first_ms: int, until_ms: int) -> int:
+    """The first scheduled time from `first_ms` on whose fire time is after the threshold. (Jitter never
+    reorders, so fire times are as sorted as scheduled ones.)"""
+    after_ms = max(first_ms, threshold_ms - old.jitter_ms) - 1
+    for scheduled_ms in old.timing.times_between(after_ms, until_ms - 1):
+        if _due_ms(old, scheduled_ms) > threshold_ms:
+            return scheduled_ms
+    return until_ms
+
+
+def _fates(old: JobRow, first_ms: int, until_ms: int, fired_through_ms: int, now_ms: int) -> Iterator[Span]:
+    """Published ones run, missed ones by the policy, fresh ones run."""
+    missed_ms = _first_due_after(old, fired_through_ms, first_ms, until_ms)
+    fresh_ms = _first_due_after(old, now_ms - old.misfire_grace_ms - 1, missed_ms, until_ms)
+    yield Span(first_ms, missed_ms, None)
     if old.misfire == Misfire.FIRE_ALL:
-        window_ms = now_ms - old.catchup_window_ms
-        return frozenset(scheduled_ms for scheduled_ms in missed if scheduled_ms < window_ms)
-    return frozenset(missed if old.misfire == Misfire.SKIP else missed[:-1])
+        window_ms = min(max(missed_ms, now_ms - old.catchup_window_ms), fresh_ms)
+        yield Span(missed_ms, window_ms, "catchup_window")
+        yield Span(window_ms, until_ms, None)
+        return
+    count = old.timing.count_between(missed_ms - 1, fresh_ms - 1)
+    last_ms = fresh_ms
+    if old.misfire == Misfire.FIRE_LAST and count:
+        last_ms = old.timing.schedule.nth_after(missed_ms - 1, count, old.anchor_ms or 0) or fresh_ms
+    yield Span(missed_ms, last_ms, "misfire")
+    yield Span(last_ms, until_ms, None)
 
 
-def _rows(old: JobRow, times: list[OpenTime], skip_as: str | None, missed: frozenset[int]) -> dict[str, Any]:
-    reasons = [skip_as or ("misfire" if time.scheduled_ms in missed else "") for time in times]
+def _record(conn: Connection[Any], old: JobRow, span: Span) -> int:
+    count = old.timing.count_between(span.first_ms - 1, span.until_ms - 1)
+    if count > MOST_SETTLED:
+        _record_as_one(conn, old, span, count)
+    elif count:
+        times = list(old.timing.times_between(span.first_ms - 1, span.until_ms - 1))
+        conn.execute(sql("settle_old"), _rows(old, times, span.skip_as), prepare=False)
+    return count
+
+
+def _rows(old: JobRow, times: list[int], skip_as: str | None) -> dict[str, Any]:
     return {
         "job_id": Uuid(old.job_id),
         "tenant_id": old.tenant_id,
         "partition": old.partition,
         "schedule_no": old.schedule_no,
-        "execution_ids": Uuids([fire_id(old.job_id, old.partition, time.scheduled_ms) for time in times]),
-        "states": ["skipped" if reason else "queued" for reason in reasons],
-        "reasons": reasons,
-        "scheduled": Bigints([time.scheduled_ms for time in times]),
-        "due": Bigints([time.due_ms for time in times]),
+        "state": "skipped" if skip_as else "queued",
+        "reason": skip_as,
+        "execution_ids": Uuids([fire_id(old.job_id, old.partition, time_ms) for time_ms in times]),
+        "scheduled": Bigints(times),
+        "due": Bigints([_due_ms(old, time_ms) for time_ms in times]),
     }
 
 
-def _settle_as_one(
-    conn: Connection[Any], old: JobRow, first_ms: int, until_ms: int, skip_as: str | None
-) -> int:
-    timing = old.timing
-    count = timing.count_between(first_ms - 1, until_ms - 1)
-    span = {
+def _record_as_one(conn: Connection[Any], old: JobRow, span: Span, count: int) -> None:
+    values = {
         "job_id": Uuid(old.job_id),
         "tenant_id": old.tenant_id,
         "partition": old.partition,
         "schedule_no": old.schedule_no,
-        "first_ms": first_ms,
-        "last_ms": until_ms - 1,
+        "first_ms": span.first_ms,
+        "last_ms": span.until_ms - 1,
         "count": count,
     }
-    if skip_as is not None:
-        conn.execute(sql("add_skip_range"), span | {"reason": skip_as})
-    else:
-        conn.execute(
-            sql("add_work_row"),
-            span
-            | {
-                "origin": "settled",
-                "schedule": old.schedule,
-                "anchor_ms": old.anchor_ms,
-                "jitter_ms": old.jitter_ms,
-                "misfire": old.misfire,
-                "requeue_skipped": False,
-                "request_id": None,
-            },
-        )
-    return count
+    if span.skip_as is not None:
+        conn.execute(sql("add_skip_range"), values | {"reason": span.skip_as})
+        return
+    of_schedule = {
+        "origin": "settled",
+        "schedule": old.schedule,
+        "anchor_ms": old.anchor_ms,
+        "jitter_ms": old.jitter_ms,
+        "requeue_skipped": False,
+        "request_id": None,
+    }
+    conn.execute(sql("add_work_row"), values | of_schedule)

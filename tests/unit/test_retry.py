@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardwheel.execution import ExecutionState
-from shardwheel.retry import Backoff, Decision, History, decide, decide_after_crash, wait_ms
+from shardwheel.retry import Backoff, Decision, History, decide, wait_ms
 from shardwheel.wire import Outcome
 
 ID = bytes(range(16))
@@ -56,8 +56,8 @@ def test_three_failures_within_a_minute_are_poison() -> None:
 
 
 def test_a_crash_is_no_failure_but_two_are_poison() -> None:
-    assert decide_after_crash(NEW, now_ms=5) == (ExecutionState.QUEUED, "worker_crashed", 5, 0)
-    assert decide_after_crash(History(0, 0, 1), now_ms=5).reason == "poison"
+    assert after(Outcome.CRASHED) == (ExecutionState.QUEUED, "worker_crashed", 1_000_000, 0)
+    assert after(Outcome.CRASHED, History(0, 0, 1)).reason == "poison"
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_jitter_counts_from_the_fire_time(conn: Connection) -> None:
 
 
 def test_many_open_times_become_one_row(conn: Connection) -> None:
-    edited, paused = (age(conn, create(conn, every="1s"), 2_000_000) for _ in range(2))
+    edited, paused = (age(conn, create(conn, every="1s", misfire="fire_all"), 2_000_000) for _ in range(2))
     edit_job(conn, "t", edited.job_id, {"every": "1h"})
     pause_job(conn, "t", paused.job_id)
     assert executions(conn) == []
@@ -220,6 +220,18 @@ def test_many_open_times_become_one_row(conn: Connection) -> None:
     skips = conn.execute("SELECT job_id, reason, count FROM shardwheel.skip_ranges").fetchall()
     assert [(row[0].bytes, row[1]) for row in work] == [(edited.job_id, "settled")] and work[0][2] > 1_900
     assert [(row[0].bytes, row[1]) for row in skips] == [(paused.job_id, "paused")] and skips[0][2] > 1_900
+
+
+def test_many_missed_times_are_one_skip_range_and_the_last_runs(conn: Connection) -> None:
+    job = age(conn, create(conn, every="1s", misfire_grace_s=0), 2_000_000)
+    edited = edit_job(conn, "t", job.job_id, {"every": "1h"})
+    times = list(job.timing.times_between(job.effective_from_ms - 1, edited.effective_from_ms - 1))
+    ((first, last, count),) = conn.execute(
+        "SELECT shardwheel.ms(first_at), shardwheel.ms(last_at), count FROM shardwheel.skip_ranges"
+    )
+    queued = [row[0] for row in executions(conn)]
+    assert queued and queued == times[-len(queued) :]
+    assert (first, count) == (times[0], len(times) - len(queued)) and last < queued[0]
 
 
 def test_a_trigger_is_one_run_a_request_and_runs_a_paused_job(conn: Connection) -> None:

@@ -1,0 +1,53 @@
+"""How a shard learns what to hold: one load of its partitions, then what changed since a snapshot.
+
+The feed's place is a snapshot of PostgreSQL, not a sequence or a time: a transaction that commits late
+is invisible to the snapshot it ran beside, so the next read finds it. The horizon X is the snapshot's
+xmin: every change with a smaller xid has been handed out.
+
+    load            → snapshot A, all active jobs and waiting executions
+    changes(A)      → snapshot B, what A could not see
+    changes(B)      → snapshot C, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from shardwheel.job import Changes, JobEntry, WaitingExecution
+from shardwheel.store.bulk import read_rows
+from shardwheel.store.sql import sql
+from shardwheel.store.stream import Items
+
+
+def load(conn: Connection[Any], partitions: Sequence[int]) -> Items[Changes]:
+    """The whole of these partitions, in batches that all carry the first snapshot; for `Pool.stream`."""
+    snapshot, horizon_xid = _snapshot(conn)
+    parameters = {"partitions": list(partitions)}
+    yield Changes([], [], snapshot, horizon_xid)
+    for rows in read_rows(conn, sql("load_jobs"), parameters):
+        yield Changes([JobEntry._make(row) for row in rows], [], snapshot, horizon_xid)
+    for rows in read_rows(conn, sql("load_waiting"), parameters):
+        yield Changes([], [WaitingExecution._make(row) for row in rows], snapshot, horizon_xid)
+
+
+def changes(conn: Connection[Any], partitions: Sequence[int], since: str) -> Changes:
+    """What changed in these partitions since the snapshot, and the snapshot to go on from."""
+    conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    snapshot, horizon_xid = _snapshot(conn)
+    parameters = {"partitions": list(partitions), "since": since}
+    jobs = conn.execute(sql("feed_jobs"), parameters, binary=True)
+    waiting = conn.execute(sql("feed_waiting"), parameters, binary=True)
+    return Changes(
+        [JobEntry._make(row) for row in jobs],
+        [WaitingExecution._make(row) for row in waiting],
+        snapshot,
+        horizon_xid,
+    )
+
+
+def _snapshot(conn: Connection[Any]) -> tuple[str, int]:
+    ((snapshot, horizon_xid),) = conn.execute(sql("snapshot"))
+    return snapshot, horizon_xid

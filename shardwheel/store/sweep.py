@@ -1,0 +1,103 @@
+"""The owner's sweep: makes true from the tables what an event, a worker or a message may have missed.
+
+Level-triggered, in database time, in bounded batches: whatever is left comes at the next sweep. Lost
+attempts go the same way as results do (`apply_decisions`): there is one way out of `running`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import Connection
+
+from shardwheel.retry import Backoff, Decision, History, decide
+from shardwheel.store.arrays import Bigints
+from shardwheel.store.settle import apply_decisions
+from shardwheel.store.sql import sql
+from shardwheel.wire import FORMAT_VERSION, Outcome, Result
+
+# Beyond its time-out an attempt has this long to be ended by its own worker.
+TIMEOUT_GRACE = timedelta(seconds=15)
+OVERDUE = timedelta(seconds=60)
+_decode_backoff = msgspec.json.Decoder(Backoff).decode
+
+
+class ResultsStand(NamedTuple):
+    """How far the results topic is settled: per topic partition, the first offset that is not."""
+
+    generation: str
+    settled: Mapping[int, int]
+
+
+def sweep_lost(
+    conn: Connection[Any], partitions: Sequence[int], stand: ResultsStand, *, most: int = 500
+) -> dict[str, int]:
+    """Put back what dead workers held (no failure), and end what hangs past its time-out (one)."""
+    parameters = {
+        "partitions": list(partitions),
+        "grace": TIMEOUT_GRACE,
+        "generation": stand.generation,
+        "topic_partitions": Bigints(list(stand.settled)),
+        "settled": Bigints(list(stand.settled.values())),
+        "most": most,
+    }
+    crashed: list[tuple[Result, Decision]] = []
+    timed_out: list[tuple[Result, Decision]] = []
+    for row in conn.execute(sql("sweep_lost"), parameters, binary=True, prepare=False):
+        hangs = row[7]
+        (timed_out if hangs else crashed).append(
+            _decided(row, Outcome.TIMED_OUT if hangs else Outcome.CRASHED)
+        )
+    ended = apply_decisions(conn, crashed, crashed=True)
+    for state, count in apply_decisions(conn, timed_out).items():
+        ended[state] = ended.get(state, 0) + count
+    return ended
+
+
+def sweep_held(conn: Connection[Any], partitions: Sequence[int], *, most: int = 200) -> int:
+    return _sweep(conn, "sweep_held", partitions, most)
+
+
+def sweep_completed(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:
+    return _sweep(conn, "sweep_completed", partitions, most)
+
+
+def sweep_overdue(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:
+    """Rarely, once a minute or so: where a pool lags, what is in Kafka already is published again."""
+    return _sweep(conn, "sweep_overdue", partitions, most, overdue=OVERDUE)
+
+
+def _sweep(conn: Connection[Any], name: str, partitions: Sequence[int], most: int, **more: Any) -> int:
+    return conn.execute(sql(name), {"partitions": list(partitions), "most": most, **more}).rowcount
+
+
+def _decided(row: tuple[Any, ...], outcome: Outcome) -> tuple[Result, Decision]:
+    execution_id, job_id, partition, attempt, token, worker, started_ms, _, failures, crashes = row[:10]
+    max_retries, backoff, timeouts, now_ms = row[10:]
+    message = "it ran past its time-out and its worker did not end it" if outcome is Outcome.TIMED_OUT else ""
+    result = Result(
+        FORMAT_VERSION,
+        execution_id,
+        job_id,
+        partition,
+        attempt,
+        token,
+        outcome,
+        started_ms,
+        now_ms,
+        worker,
+        error_class="TimeoutError" if outcome is Outcome.TIMED_OUT else "WorkerLost",
+        message=message or f"worker {worker} was not heard of until its lease ended",
+    )
+    decision = decide(
+        outcome,
+        History(failures, timeouts, crashes),
+        execution_id=execution_id,
+        ended_ms=now_ms,
+        max_retries=max_retries,
+        backoff=_decode_backoff(backoff),
+    )
+    return result, decision

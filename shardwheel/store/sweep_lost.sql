@@ -1,0 +1,18 @@
+-- Running attempts whose worker fell silent (its lease ended) or hangs (past its time-out and a grace), with what
+-- their decision needs. An attempt whose result stands in the results topic and is not yet settled is left alone:
+-- results that lag must not make finished work run again.
+SELECT uuid_send(x.execution_id), uuid_send(x.job_id), x.partition, x.attempt, uuid_send(x.claim_token), coalesce(x.worker, ''),
+       shardwheel.ms(coalesce(x.started_at, x.lease_until)), x.lease_until >= clock_timestamp(), x.failures, x.crashes, j.max_retries,
+       convert_to(j.backoff::text, 'UTF8'),
+       (SELECT count(*) FROM shardwheel.attempts AS a WHERE a.execution_id = x.execution_id AND a.outcome = 'timed_out'),
+       shardwheel.now_ms()
+  FROM shardwheel.executions AS x
+  JOIN shardwheel.jobs AS j USING (job_id)
+ WHERE x.partition = ANY (%(partitions)s) AND x.state = 'running'
+   AND (x.lease_until < clock_timestamp() OR x.timeout_at + %(grace)s < clock_timestamp())
+   AND NOT EXISTS (SELECT FROM unnest(%(topic_partitions)s::bigint[], %(settled)s::bigint[]) AS s (topic_partition, settled)
+                    WHERE x.reported_generation = %(generation)s AND x.reported_partition = s.topic_partition
+                      AND x.reported_offset >= s.settled)
+ ORDER BY x.execution_id
+ LIMIT %(most)s
+   FOR UPDATE OF x SKIP LOCKED

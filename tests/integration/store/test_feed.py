@@ -1,0 +1,103 @@
+"""The change feed on real PostgreSQL: however long a transaction takes, its changes are handed out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from shardwheel.job import Changes
+from shardwheel.posting import parse_posting
+from shardwheel.store.feed import changes, load
+from shardwheel.store.jobs import create_jobs, edit_job, get_job, pause_job
+from shardwheel.store.requests import trigger_job
+
+pytestmark = pytest.mark.servers
+Connection = psycopg.Connection[Any]
+ALL = range(256)
+
+
+@pytest.fixture
+def conn(migrated_database: str) -> Iterator[Connection]:
+    with psycopg.connect(migrated_database, autocommit=True) as connection:
+        yield connection
+
+
+def create(conn: Connection, **fields: Any) -> bytes:
+    (job_id,) = create_jobs(conn, "t", [parse_posting({"task": "work", "every": "1h"} | fields)])
+    return job_id
+
+
+def read(conn: Connection, since: str, partitions: Sequence[int] = ALL) -> Changes:
+    with conn.transaction():
+        return changes(conn, partitions, since)
+
+
+def load_all(conn: Connection) -> tuple[list[bytes], list[bytes], str]:
+    with conn.transaction():
+        batches = list(load(conn, ALL))
+    assert len({batch.snapshot for batch in batches}) == 1
+    jobs = [job.job_id for batch in batches for job in batch.jobs]
+    return jobs, [one.execution_id for batch in batches for one in batch.waiting], batches[0].snapshot
+
+
+def test_a_load_holds_active_jobs_and_waiting_executions_as_stored(conn: Connection) -> None:
+    job_id, paused = create(conn, start_at="2027-01-01T00:00:00Z", jitter_s=2, priority="high"), create(conn)
+    pause_job(conn, "t", paused)
+    execution = trigger_job(conn, "t", paused, uuid.uuid4().bytes)
+    jobs, waiting, snapshot = load_all(conn)
+    assert (jobs, waiting) == ([job_id], [execution])
+    edit_job(conn, "t", job_id, {"tags": ["x"]})
+    (entry,) = read(conn, snapshot).jobs
+    row = get_job(conn, "t", job_id)
+    assert (entry.schedule, entry.start_ms, entry.schedule_no) == (
+        row.schedule,
+        row.start_ms,
+        row.schedule_no,
+    )
+    assert (entry.schedule_xid, entry.effective_from_ms) == (row.schedule_xid, row.effective_from_ms)
+    assert (entry.active, entry.version, entry.jitter_ms, entry.priority) == (True, 2, 2_000, 1)
+
+
+def test_changes_come_once_and_only_of_the_partitions_asked_for(conn: Connection) -> None:
+    _, _, snapshot = load_all(conn)
+    job_id = create(conn)
+    partition = get_job(conn, "t", job_id).partition
+    first = read(conn, snapshot)
+    assert [job.job_id for job in first.jobs] == [job_id]
+    assert read(conn, first.snapshot).jobs == []
+    assert read(conn, snapshot, [(partition + 1) % 256]).jobs == []
+
+
+def test_a_long_transaction_is_seen_after_it_commits_and_does_not_make_others_come_again(
+    conn: Connection, migrated_database: str
+) -> None:
+    _, _, snapshot = load_all(conn)
+    with psycopg.connect(migrated_database) as slow:
+        late = create(slow)
+        early = create(conn)
+        during = read(conn, snapshot)
+        assert [job.job_id for job in during.jobs] == [early]
+        again = read(conn, during.snapshot)
+        assert again.jobs == []
+        assert again.horizon_xid == during.horizon_xid  # it stands still while the slow one is open
+        slow.commit()
+    after = read(conn, again.snapshot)
+    assert [job.job_id for job in after.jobs] == [late]
+    assert after.horizon_xid > during.horizon_xid
+
+
+def test_what_stops_waiting_or_being_active_is_told_as_such(conn: Connection) -> None:
+    job_id = create(conn)
+    _, _, snapshot = load_all(conn)
+    execution = trigger_job(conn, "t", job_id, uuid.uuid4().bytes)
+    pause_job(conn, "t", job_id)
+    told = read(conn, snapshot)
+    assert [(job.job_id, job.active) for job in told.jobs] == [(job_id, False)]
+    assert [(one.execution_id, one.attempt) for one in told.waiting] == [(execution, 1)]
+    conn.execute("UPDATE shardwheel.executions SET state = 'retry_wait', attempt = 2")
+    (waiting,) = read(conn, told.snapshot).waiting
+    assert (waiting.attempt, waiting.job_id) == (2, job_id)
