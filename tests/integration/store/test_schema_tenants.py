@@ -69,6 +69,19 @@ def test_every_table_of_tenants_is_closed_to_others(connection: Connection) -> N
     assert sorted(closed) == sorted(of_tenants)
 
 
+def test_the_migrator_owns_everything(connection: Connection) -> None:
+    """A file that forgets to become the migrator leaves things that the next deployer can't change."""
+    others = column(
+        connection,
+        """SELECT relname FROM pg_class WHERE relnamespace = 'shardwheel'::regnamespace
+              AND relowner <> 'shardwheel_migrator'::regrole AND relkind <> 'i' AND relname <> 'migrations'
+           UNION ALL
+           SELECT proname FROM pg_proc WHERE pronamespace = 'shardwheel'::regnamespace
+              AND proowner <> 'shardwheel_migrator'::regrole""",
+    )
+    assert others == []
+
+
 def test_another_tenants_rows_are_invisible(connection: Connection) -> None:
     with as_role(connection, "shardwheel_api", "acme"):
         assert column(connection, "SELECT job_id FROM shardwheel.jobs") == [OURS]
