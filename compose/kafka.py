@@ -7,7 +7,6 @@ everything is replicated once: for tests and `shardctl dev`, never for a cluster
 from __future__ import annotations
 
 import base64
-import subprocess
 import uuid
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from shardwheel.compose import jars, ports
-from shardwheel.compose.server import Server, StartError
+from shardwheel.compose.server import Server
 from shardwheel.errors import UsageError
 
 _LOGGING = Path(__file__).resolve().parent / "kafka-log4j2.properties"
@@ -67,6 +66,8 @@ class KafkaServer(Server):
         return self.address
 
     def format(self, folder: Path) -> None:
+        if "," in str(folder):
+            raise UsageError(f"Kafka takes {folder} for two folders: choose one without a comma with --data")
         settings = self._write_settings(folder)
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         argv = [
@@ -77,11 +78,7 @@ class KafkaServer(Server):
             "-c",
             str(settings),
         ]
-        done = subprocess.run(
-            self.tied(argv), env=self.environment(), capture_output=True, text=True, cwd="/"
-        )
-        if done.returncode != 0:
-            raise StartError(f"Kafka: formatting {folder} failed:\n{done.stdout}{done.stderr}".rstrip())
+        self.run_tool("formatting its storage", argv)
 
     def command(self) -> list[str]:
         return [*self._java(), "kafka.Kafka", str(self._write_settings(self.data))]
@@ -105,7 +102,7 @@ class KafkaServer(Server):
             "log.dirs": str(folder),
         }
         path = self.data_dir / "server.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        path.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in settings.items()))
         return path
 
     def ready(self) -> bool:
@@ -117,6 +114,13 @@ class KafkaServer(Server):
             return bool(admin.list_topics(timeout=2).brokers)
         except KafkaException:
             return False
+
+
+def _escaped(value: str) -> str:
+    """As Java reads it: a properties file knows Latin-1 only, and takes a backslash for an escape."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    pairs = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(unit) if unit < 128 else f"\\u{unit:04x}" for unit in pairs)
 
 
 def _java_binary() -> Path:

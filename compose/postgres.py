@@ -15,14 +15,13 @@ import pwd
 import secrets
 import signal
 import stat
-import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 
 from shardwheel.compose import ports
-from shardwheel.compose.server import RunAs, Server, StartError
+from shardwheel.compose.server import RunAs, Server
 from shardwheel.errors import UsageError
 
 _SUPERUSER = "postgres"
@@ -102,11 +101,7 @@ class PostgresServer(Server):
             "--locale=C.UTF-8",
             *([] if self._durable else ["--no-sync"]),
         ]
-        done = subprocess.run(
-            self.tied(argv), env=self.environment(), capture_output=True, text=True, cwd="/"
-        )
-        if done.returncode != 0:
-            raise StartError(f"PostgreSQL: initdb failed:\n{done.stdout}{done.stderr}".rstrip())
+        self.run_tool("initdb", argv)
 
     def command(self) -> list[str]:
         settings = {**_SETTINGS, **({} if self._durable else _HASTY), "port": str(self.port)}

@@ -21,6 +21,7 @@ _OF_ERRORS = {
 _OF_WORDS = {
     "address already in use": "its port is taken: stop what listens there, or choose another",
     "no space left on device": _OF_ERRORS[errno.ENOSPC],
+    "check free disk space": _OF_ERRORS[errno.ENOSPC],
     "disk quota exceeded": _OF_ERRORS[errno.EDQUOT],
     "read-only file system": _OF_ERRORS[errno.EROFS],
     "cannot allocate memory": _OF_ERRORS[errno.ENOMEM],

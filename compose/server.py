@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from shardwheel.compose import ports, process
-from shardwheel.compose.remedy import remedy_of
+from shardwheel.compose.remedy import last_words, remedy_of
 from shardwheel.errors import ShardwheelError, UsageError
 
 _TRAMPOLINE = Path(__file__).resolve().parent / "trampoline.py"
@@ -174,6 +174,22 @@ class Server(ABC):
 
     def tied(self, argv: list[str]) -> list[str]:
         return tied(argv, self.death_signal, self.run_as())
+
+    def run_tool(self, what: str, argv: list[str]) -> None:
+        """Run a program of the server to its end; what it writes goes to the log, its gist into the error."""
+        done = subprocess.run(
+            self.tied(argv),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+        )
+        with self.log_path.open("ab") as log:
+            log.write(done.stdout)
+        if done.returncode != 0:
+            gist = last_words(done.stdout.decode(errors="replace"))
+            raise StartError(f"{self.name}: {what} failed; {gist}; its log: {self.log_path}")
 
     def check_port(self) -> None:
         if not ports.is_free(self.port):
