@@ -33,6 +33,7 @@ _ALIASES: Final = {
 }
 _FIELDS: Final = ("minute", "hour", "day of month", "month", "day of week")
 _SIZES: Final = (60, 24, 31, 12, 7)
+_ALLOWED: Final = ("0-59", "0-23", "1-31, L, LW or 15W", "1-12 or JAN-DEC", "0-7, SUN-SAT, 5#3 or 5L")
 _MONTH_NAMES: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _NUMBERS: Final = {name: str(number) for number, name in enumerate(_DAY_NAMES)} | {
@@ -154,11 +155,12 @@ def _parse(words: list[str], fields: tuple[str, ...]) -> croniter:
         ",".join(_spelled(item, fields[index], index) for item in word.split(","))
         for index, word in enumerate(words)
     ]
+    # L and # stand in no weekday's name.
+    if len({"#" in item or "L" in item for item in words[4].split(",")}) > 1:
+        raise _refused(f"day of week {words[4]!r} mixes plain days with # or L; use two jobs")
     parsed = _croniter(spelled)
     if parsed is None:
-        raise _refused(f"{_blamed(words, spelled, fields)} is not valid; see docs/decisions/0006")
-    if parsed.nth_weekday_of_month and set(parsed.expanded[4]) - set(parsed.nth_weekday_of_month):
-        raise _refused(f"day of week {words[4]!r} mixes plain days with # or L; use two jobs")
+        raise _refused(_blame(words, spelled, fields))
     return parsed
 
 
@@ -169,12 +171,14 @@ def _croniter(words: list[str]) -> croniter | None:
         return None
 
 
-def _blamed(words: list[str], spelled: list[str], fields: tuple[str, ...]) -> str:
-    """The first field that croniter refuses when it is alone."""
+def _blame(words: list[str], spelled: list[str], fields: tuple[str, ...]) -> str:
+    """Tell which field it is that croniter refuses: the first that it refuses alone."""
     for index, word in enumerate(spelled):
         if _croniter([*"*" * index, word, *"*" * (4 - index)]) is None:
-            return f"{fields[index]} {words[index]!r}"
-    return repr(" ".join(words))
+            return (
+                f"{fields[index]} {words[index]!r} is not valid; use {_ALLOWED[index]}, lists, ranges, steps"
+            )
+    return f"{' '.join(words)!r} is not valid; try its fields one by one"
 
 
 def _spelled(item: str, field: str, index: int) -> str:
