@@ -14,9 +14,10 @@ import os
 import sys
 
 PR_SET_PDEATHSIG = 1
-PR_SET_KEEPCAPS = 8
+PR_SET_SECUREBITS = 28
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
+SECBIT_NO_SETUID_FIXUP = 4
 CAP_DAC_OVERRIDE = 1
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -30,7 +31,9 @@ def checked(result: int, what: str) -> None:
 
 def become(uid: int, gid: int, reach: bool) -> None:
     if reach:
-        checked(libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities")
+        # access(2) asks what the *user* may, without capabilities, unless this is set; initdb calls it.
+        # It also makes the capabilities outlast the change of user.
+        checked(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0), "secure bits")
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)

@@ -12,11 +12,12 @@ Whatever a test does to its own server, it is stopped afterwards, and its data g
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,28 +44,16 @@ def started(server: AnyServer) -> Iterator[AnyServer]:
         server.start(START_LIMIT_S)
         yield server
     finally:
-        _end(server)
+        server.stop()
+        shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
-def _end(server: Server) -> None:
-    server.stop()
-    shutil.rmtree(server.data_dir, ignore_errors=True)
-
-
-def _factory(make: Callable[[Path], AnyServer], folder: Path) -> Iterator[Callable[[], AnyServer]]:
-    made: list[AnyServer] = []
-
-    def start_one() -> AnyServer:
-        server = make(folder / f"server-{len(made)}")
-        made.append(server)
-        server.start(START_LIMIT_S)
-        return server
-
-    try:
-        yield start_one
-    finally:
-        for server in made:
-            _end(server)
+@contextmanager
+def factory(make: Callable[[Path], AnyServer], folder: Path) -> Iterator[Callable[[], AnyServer]]:
+    """Each call starts one more server; all of them are stopped at the end."""
+    with ExitStack() as stack:
+        numbers = itertools.count()
+        yield lambda: stack.enter_context(started(make(folder / f"server-{next(numbers)}")))
 
 
 def hasty_postgres(folder: Path) -> PostgresServer:
@@ -105,17 +94,20 @@ def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServ
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[Callable[[], PostgresServer]]:
-    yield from _factory(hasty_postgres, tmp_path / "own-postgres")
+    with factory(hasty_postgres, tmp_path / "own-postgres") as start_one:
+        yield start_one
 
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[Callable[[], EtcdServer]]:
-    yield from _factory(durable_etcd, tmp_path / "own-etcd")
+    with factory(durable_etcd, tmp_path / "own-etcd") as start_one:
+        yield start_one
 
 
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[Callable[[], KafkaServer]]:
-    yield from _factory(hasty_kafka, tmp_path / "own-kafka")
+    with factory(hasty_kafka, tmp_path / "own-kafka") as start_one:
+        yield start_one
 
 
 @contextmanager
