@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, trio_test
 
+from shardwheel.clock import DatabaseClock
 from shardwheel.compose.postgres import PostgresServer
 from shardwheel.errors import UnavailableError
 from shardwheel.ports import Identity, PartitionState, Store, Watermark
@@ -55,6 +56,19 @@ async def test_the_clock_goes_on_and_the_identity_stays(rig: StoreRig, clock: Mo
         assert await store.identity() == first
         assert first.timeline >= 1
         assert first.system_identifier > 0
+
+
+@trio_test
+async def test_a_process_knows_the_time_without_asking_and_is_never_ahead(
+    rig: StoreRig, clock: MockClock | None
+) -> None:
+    async with rig.client() as store:
+        database_clock = DatabaseClock(trio.current_time)
+        await database_clock.run_once(store)
+        for _ in range(3):
+            reached_ms = database_clock.reached_ms()
+            assert reached_ms <= await store.now_ms()
+        assert abs(database_clock.now_ms() - await store.now_ms()) < PATIENCE_S * 1000
 
 
 @trio_test
