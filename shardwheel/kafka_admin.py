@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -28,6 +29,7 @@ _Answer = TypeVar("_Answer")
 
 # The driver's own limit comes first; this much later we stop believing in it.
 _GRACE_S = 1.0
+_LOOK_EVERY_S = 0.05
 
 
 def connect(settings: Mapping[str, Any]) -> AdminClient:
@@ -49,7 +51,7 @@ def ensure_topics(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float
     missing = [spec for spec in specs if spec.name not in found]
     if missing:
         _create(admin, missing, limit_s)
-        found = _require(admin, [spec.name for spec in specs], limit_s)
+        found = _await_all(admin, [spec.name for spec in specs], limit_s)
     for spec in specs:
         count = len(found[spec.name].partitions)
         if count != spec.topic_partitions:
@@ -73,6 +75,18 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> N
         except UnavailableError as error:
             if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+
+
+def _await_all(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[str, TopicDescription]:
+    """What was created reaches the broker's own metadata a moment after the controller's answer."""
+    give_up_at_s = time.monotonic() + limit_s
+    while True:
+        found = _describe(admin, topics, limit_s)
+        if set(topics) == set(found):
+            return found
+        if time.monotonic() >= give_up_at_s:
+            raise UnavailableError(f"Kafka: created topics did not show up within {limit_s:g} s")
+        time.sleep(_LOOK_EVERY_S)
 
 
 def generation(admin: AdminClient, topics: Sequence[str], limit_s: float) -> str:
