@@ -14,7 +14,9 @@ import trio
 
 from shardwheel.compose.dev import RunningStack
 from shardwheel.etcd import Etcd
+from shardwheel.kafka import Kafka
 from shardwheel.store.migrate import schema_state
+from shardwheel.topics import job_topics
 
 
 class Finding(NamedTuple):
@@ -61,6 +63,16 @@ async def etcd(stack: RunningStack) -> list[Finding]:
     return [Finding("etcd answers", True, f"version {version}, {len(snapshot.items)} keys")]
 
 
+async def kafka(stack: RunningStack) -> list[Finding]:
+    """Kafka answers, and every topic is there."""
+    settings = stack.settings
+    names = [spec.name for spec in job_topics(settings.topic_partitions)]
+    offsets = await Kafka(settings.kafka_bootstrap, settings.kafka_settings, limit_s=10).end_offsets(names)
+    found = {place.topic for place in offsets}
+    detail = f"{len(found)} of {len(names)}, {len(offsets)} topic partitions"
+    return [Finding("Kafka's topics", found == set(names), detail)]
+
+
 async def services(stack: RunningStack) -> list[Finding]:
     """Every service says that all its parts are well."""
     async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
@@ -79,4 +91,4 @@ async def _service(client: httpx.AsyncClient, name: str, address: str) -> Findin
     )
 
 
-STEPS: tuple[Step, ...] = (processes, postgres, etcd, services)
+STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services)

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psycopg
 import trio
 
 from shardwheel.compose import jars, process
 from shardwheel.compose.child import Child
 from shardwheel.compose.etcd import EtcdServer
+from shardwheel.compose.furnish import furnish
 from shardwheel.compose.kafka import KafkaServer
 from shardwheel.compose.postgres import PostgresServer
 from shardwheel.compose.remedy import remedy_of
@@ -31,9 +31,7 @@ from shardwheel.compose.server import Server
 from shardwheel.compose.services import Wish, service_children
 from shardwheel.compose.stack import last_stack, make_folder, secret_of, sole_supervisor, write_stack
 from shardwheel.compose.supervisor import Board, Process, plain_errors, supervised
-from shardwheel.errors import UnavailableError
 from shardwheel.settings import Settings
-from shardwheel.store.migrate import Migration, migrate
 
 # How long the processes of a supervisor that was killed may take to follow it.
 LEFTOVER_LIMIT_S = 20.0
@@ -64,7 +62,7 @@ async def open_stack(wish: Wish, say: Callable[[str], None]) -> AsyncIterator[Ru
         board = Board(say, partial(_record, wish, say))
         board.processes.append(supervisor_row(folder))
         async with supervised([server_child(role, server) for role, server in servers.items()], board):
-            await _furnish(wish.settings, say)
+            await furnish(wish.settings, say)
             async with supervised(service_children(wish), board):
                 yield RunningStack(folder, wish.settings, board.processes)
 
@@ -156,18 +154,3 @@ def _record(wish: Wish, say: Callable[[str], None], processes: list[Process]) ->
         write_stack(wish.folder, settings, processes)
     except OSError as error:
         say(f"stack.json could not be written: {error.strerror}; {remedy_of(error)}")
-
-
-async def _furnish(settings: Settings, say: Callable[[str], None]) -> None:
-    """What the services expect to find: the schema and the topics."""
-    applied = await trio.to_thread.run_sync(_migrate, settings.postgres_dsn)
-    say(f"schema: {len(applied)} migrations applied" if applied else "schema: up to date")
-
-
-def _migrate(dsn: str) -> list[Migration]:
-    try:
-        connection = psycopg.connect(dsn, connect_timeout=10, autocommit=True)
-    except psycopg.OperationalError as error:
-        raise UnavailableError(f"PostgreSQL is out of reach: {str(error).strip()}") from error
-    with connection:
-        return migrate(connection)
