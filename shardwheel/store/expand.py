@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from psycopg import Connection
 
 from shardwheel.ids import fire_id
-from shardwheel.schedule import jitter_of, schedule_of
+from shardwheel.schedule import schedule_of
 from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.sql import sql
 
@@ -41,10 +41,8 @@ class WorkRow(NamedTuple):
         return list(islice(times, most))
 
     def due_ms(self, scheduled_ms: int) -> int:
-        next_ms = (
-            schedule_of(self.schedule).next_after(scheduled_ms, self.anchor_ms) if self.jitter_ms else None
-        )
-        return scheduled_ms + jitter_of(self.job_id, scheduled_ms, self.jitter_ms, next_ms)
+        schedule = schedule_of(self.schedule)
+        return fire_time(schedule, self.job_id, scheduled_ms, self.anchor_ms, self.jitter_ms)
 
 
 def expand_work(conn: Connection[Any], partitions: Sequence[int], most: int) -> int:

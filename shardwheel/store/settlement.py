@@ -15,27 +15,18 @@ a pool that lags is not a missed time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Connection
 
 from shardwheel.ids import fire_id
-from shardwheel.job import Misfire
-from shardwheel.schedule import jitter_of
+from shardwheel.missed import Policy, Span, fates, fire_time, first_due_after
 from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.sql import sql
 
 # Above this many times of a kind a change writes one row for all of them.
 MOST_SETTLED = 1_000
-
-
-class Span(NamedTuple):
-    """Neighbouring times of the old schedule, from `first_ms` to before `until_ms`, with one fate."""
-
-    first_ms: int
-    until_ms: int
-    skip_as: str | None
 
 
 def settle_old_schedule(
@@ -61,38 +52,16 @@ def _floor(conn: Connection[Any], partition: int) -> tuple[int, int, int]:
     return fired_through_ms, floor_ms, floor_xid
 
 
-def _due_ms(old: JobRow, scheduled_ms: int) -> int:
-    schedule = old.timing.schedule
-    next_ms = schedule.next_after(scheduled_ms, old.anchor_ms or 0) if old.jitter_ms else None
-    return scheduled_ms + jitter_of(old.job_id, scheduled_ms, old.jitter_ms, next_ms)
+def _fates(old: JobRow, first_ms: int, until_ms: int, fired_through_ms: int, now_ms: int) -> Iterator[Span]:
+    """Published ones run; of the others the job's policy decides."""
+    missed_ms = _first_due_after(old, fired_through_ms, first_ms, until_ms)
+    yield Span(first_ms, missed_ms)
+    policy = Policy(old.misfire, old.misfire_grace_ms, old.catchup_window_ms)
+    yield from fates(old.timing, old.job_id, old.jitter_ms, policy, missed_ms, until_ms, now_ms)
 
 
 def _first_due_after(old: JobRow, threshold_ms: int, first_ms: int, until_ms: int) -> int:
-    """The first scheduled time from `first_ms` on whose fire time is after the threshold. (Jitter never
-    reorders, so fire times are as sorted as scheduled ones.)"""
-    after_ms = max(first_ms, threshold_ms - old.jitter_ms) - 1
-    for scheduled_ms in old.timing.times_between(after_ms, until_ms - 1):
-        if _due_ms(old, scheduled_ms) > threshold_ms:
-            return scheduled_ms
-    return until_ms
-
-
-def _fates(old: JobRow, first_ms: int, until_ms: int, fired_through_ms: int, now_ms: int) -> Iterator[Span]:
-    """Published ones run, missed ones by the policy, fresh ones run."""
-    missed_ms = _first_due_after(old, fired_through_ms, first_ms, until_ms)
-    fresh_ms = _first_due_after(old, now_ms - old.misfire_grace_ms - 1, missed_ms, until_ms)
-    yield Span(first_ms, missed_ms, None)
-    if old.misfire == Misfire.FIRE_ALL:
-        window_ms = min(max(missed_ms, now_ms - old.catchup_window_ms), fresh_ms)
-        yield Span(missed_ms, window_ms, "catchup_window")
-        yield Span(window_ms, until_ms, None)
-        return
-    count = old.timing.count_between(missed_ms - 1, fresh_ms - 1)
-    last_ms = fresh_ms
-    if old.misfire == Misfire.FIRE_LAST and count:
-        last_ms = old.timing.schedule.nth_after(missed_ms - 1, count, old.anchor_ms or 0) or fresh_ms
-    yield Span(missed_ms, last_ms, "misfire")
-    yield Span(last_ms, until_ms, None)
+    return first_due_after(old.timing, old.job_id, old.jitter_ms, threshold_ms, first_ms, until_ms)
 
 
 def _record(conn: Connection[Any], old: JobRow, span: Span) -> int:
@@ -117,6 +86,10 @@ def _rows(old: JobRow, times: list[int], skip_as: str | None) -> dict[str, Any]:
         "scheduled": Bigints(times),
         "due": Bigints([_due_ms(old, time_ms) for time_ms in times]),
     }
+
+
+def _due_ms(old: JobRow, scheduled_ms: int) -> int:
+    return fire_time(old.timing.schedule, old.job_id, scheduled_ms, old.anchor_ms or 0, old.jitter_ms)
 
 
 def _record_as_one(conn: Connection[Any], old: JobRow, span: Span, count: int) -> None:
