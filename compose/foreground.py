@@ -20,8 +20,9 @@ def speaker(log_path: Path) -> Callable[[str], None]:
     """Says one line on the terminal and appends it, with its time, to the log."""
 
     def say(line: str) -> None:
-        print(line, flush=True)
-        # A full disk is said where it matters; it must not silence the terminal.
+        # Neither a terminal that was closed nor a full disk may end the stack or silence the other one.
+        with suppress(OSError):
+            print(line, flush=True)
         with suppress(OSError):
             log_path.parent.mkdir(parents=True, exist_ok=True)
             with log_path.open("a") as log:

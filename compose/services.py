@@ -19,6 +19,7 @@ import httpx
 from shardwheel.compose import ports
 from shardwheel.compose.child import Child
 from shardwheel.compose.server import tied
+from shardwheel.errors import UsageError
 from shardwheel.settings import ENVIRONMENT_PREFIX, Settings
 
 PROBE_LIMIT_S = 5.0
@@ -37,10 +38,12 @@ class Wish:
 
 
 class ServiceLine(NamedTuple):
-    """A role, which is also the command's name, and how many processes of it a wish asks for."""
+    """A role, which is also the command's name; how many processes of it a wish asks for; the port of a
+    service that people look for at a known place (0: any free one)."""
 
     role: str
     count: Callable[[Wish], int]
+    port: Callable[[Wish], int] = lambda wish: 0
 
 
 SERVICES: tuple[ServiceLine, ...] = (ServiceLine("shard", lambda wish: wish.shards),)
@@ -49,14 +52,20 @@ SERVICES: tuple[ServiceLine, ...] = (ServiceLine("shard", lambda wish: wish.shar
 def service_children(wish: Wish) -> list[Child]:
     """A child for each service process of the wish."""
     return [
-        _child(line.role, f"{line.role}-{number}", wish)
+        _child(line.role, f"{line.role}-{number}", _door(line, wish), wish)
         for line in SERVICES
         for number in range(1, line.count(wish) + 1)
     ]
 
 
-def _child(role: str, name: str, wish: Wish) -> Child:
-    port = ports.choose()
+def _door(line: ServiceLine, wish: Wish) -> int:
+    port = line.port(wish)
+    if port and not ports.is_free(port):
+        raise UsageError(f"port {port} is taken: stop what listens there, or choose another with --http")
+    return port or ports.choose()
+
+
+def _child(role: str, name: str, port: int, wish: Wish) -> Child:
     address = f"{ports.LOOPBACK}:{port}"
     return Child(
         role=role,

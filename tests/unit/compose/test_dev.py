@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from shardwheel.compose import services
+from shardwheel.compose import ports, services
 from shardwheel.compose.demo import _sum_up
 from shardwheel.compose.demo_steps import Finding
 from shardwheel.compose.dev import embedded_servers, reaching
 from shardwheel.compose.services import ServiceLine, Wish, service_children
+from shardwheel.errors import UsageError
 from shardwheel.settings import Settings
 
 
@@ -46,6 +48,20 @@ def test_each_service_process_has_a_name_a_door_and_the_data_folder(
         assert child.address == f"127.0.0.1:{child.environment['SHARDWHEEL_HTTP_PORT']}"
         assert child.environment["SHARDWHEEL_DATA"] == str(tmp_path)
         assert child.environment["SHARDWHEEL_HANDLERS"] == "of.the.flag"
+
+
+def test_a_door_at_a_known_place_is_refused_in_one_line_when_it_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ServiceLine("api", lambda wish: 1, lambda wish: wish.settings.http_port)
+    monkeypatch.setattr(services, "SERVICES", (line,))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(UsageError, match=rf"port {port} is taken: .* choose another with --http"):
+            service_children(Wish(folder=tmp_path, settings=Settings(http_port=port)))
+    free = ports.choose()
+    [child] = service_children(Wish(folder=tmp_path, settings=Settings(http_port=free)))
+    assert child.address == f"127.0.0.1:{free}"
 
 
 def test_the_demo_fails_when_anything_it_promised_did_not_happen(capsys: pytest.CaptureFixture[str]) -> None:
