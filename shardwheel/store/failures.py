@@ -27,6 +27,11 @@ class Meaning(Enum):
     THEIRS = auto()
 
 
+def one_line(error: psycopg.Error) -> str:
+    """The driver's messages have several lines, of which the log wants one."""
+    return " ".join(str(error).split())
+
+
 def meaning_of(error: psycopg.Error, *, closed: bool) -> Meaning:
     """`closed`: whether the driver holds the connection for closed after the error."""
     state = error.sqlstate

@@ -32,7 +32,7 @@ import trio
 
 from shardwheel.errors import UnavailableError
 from shardwheel.store.call import Call
-from shardwheel.store.failures import Meaning, meaning_of
+from shardwheel.store.failures import Meaning, meaning_of, one_line
 from shardwheel.store.link import Connection, Link, Session, open_link
 from shardwheel.store.stream import Items, Stream
 from shardwheel.store.transaction import transact
@@ -171,7 +171,7 @@ class Pool:
                 elif meaning is Meaning.LOST and link.served and not fresh and not call.maybe_applied:
                     fresh = True
                 else:
-                    message = f"PostgreSQL broke off: {error}"
+                    message = f"PostgreSQL broke off: {one_line(error)}"
                     raise UnavailableError(message, maybe_applied=call.maybe_applied) from error
             finally:
                 self._give_back(call, link)
@@ -198,7 +198,7 @@ class Pool:
             link = open_link(self._session)
         except psycopg.Error as error:
             self._reconnect.failed()
-            raise UnavailableError(f"PostgreSQL is out of reach: {error}") from error
+            raise UnavailableError(f"PostgreSQL is out of reach: {one_line(error)}") from error
         self._reconnect.succeeded()
         return link
 

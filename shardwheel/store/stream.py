@@ -16,7 +16,7 @@ import trio
 
 from shardwheel.errors import UnavailableError
 from shardwheel.store.call import Call
-from shardwheel.store.failures import Meaning, meaning_of
+from shardwheel.store.failures import Meaning, meaning_of, one_line
 from shardwheel.store.link import Connection, Link, Session, open_link
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Stream(Generic[T]):
             closed = self._link is None or self._link.connection.closed
             if meaning_of(error, closed=closed) is Meaning.THEIRS:
                 raise
-            raise UnavailableError(f"PostgreSQL broke off: {error}") from error
+            raise UnavailableError(f"PostgreSQL broke off: {one_line(error)}") from error
 
     def _open(self) -> Connection:
         """The link is ours before the call has it: whoever gives up after that finds it here to close."""

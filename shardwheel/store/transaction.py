@@ -2,8 +2,8 @@
 
 COMMIT has more outcomes than two. Its answer may be lost (the outcome is open). It may "succeed" although
 the transaction had failed before and was rolled back, when the work swallowed an error. And it may succeed
-with a warning: a time-out ended the wait for the synchronous standby, so it is committed here but would be
-lost with this machine. Only a commit without any of these is reported as done.
+with a warning: somebody cancelled the wait for the synchronous standby, so it is committed here but would
+be lost with this machine. Only a commit without any of these is reported as done.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ async def test_work_that_swallows_an_error_is_not_reported_as_committed(dsn: str
 
 @trio_test
 async def test_a_commit_with_a_warning_is_in_doubt(dsn: str) -> None:
-    """As when a time-out ends the wait for the synchronous standby: committed here, perhaps nowhere else."""
+    """As when the wait for the synchronous standby is cancelled: committed here, perhaps nowhere else."""
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "CREATE OR REPLACE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql"
