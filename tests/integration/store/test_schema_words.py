@@ -40,7 +40,7 @@ def test_every_table_and_function_has_a_comment(connection: Connection) -> None:
     uncommented = column(
         connection,
         """SELECT relname FROM pg_class WHERE relnamespace = 'shardwheel'::regnamespace
-              AND relkind IN ('r', 'p') AND obj_description(oid, 'pg_class') IS NULL
+              AND relkind IN ('r', 'p', 'v') AND obj_description(oid, 'pg_class') IS NULL
            UNION ALL
            SELECT proname FROM pg_proc WHERE pronamespace = 'shardwheel'::regnamespace
               AND obj_description(oid, 'pg_proc') IS NULL""",
