@@ -53,8 +53,8 @@ def canonical_expression(expression: str) -> str:
 
 @lru_cache(maxsize=1024)
 def compile_cron(expression: str) -> Cron:
-    """Compile a canonical expression; a `UsageError` names the field that is wrong, and why."""
-    seconds, words = _fields(expression)
+    """Compile an expression; a `UsageError` names the field that is wrong, and why."""
+    seconds, words = _fields(canonical_expression(expression))
     parsed = _parse(words, _FIELDS)
     minutes, hours, _, months, _ = parsed.expanded
     hour_mask, minute_mask = _mask(hours, 24), _mask(minutes, 60)

@@ -73,6 +73,7 @@ FROZEN: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("30 2 * * *", BERLIN, SKIP, "2026-03-28T12:00Z", "2026-03-30T00:30Z"),
     ("15,45 2 * * *", BERLIN, {}, "2026-03-29T01:00Z", "2026-03-30T00:15Z"),  # the gap's times are one
     ("*/30 * * * *", BERLIN, {}, "2026-03-29T00:30Z", "2026-03-29T01:00Z"),
+    ("*/15 2 * * *", BERLIN, {}, "2026-03-28T12:00Z", "2026-03-30T00:00Z"),  # a rhythm has no times in a gap
     (
         "0 0 * * *",
         "America/Santiago",
