@@ -1,2 +1,1 @@
-"""A scheduler shard: owns partitions, holds their jobs in wheels, fires what is due, hands over.
-"""
+"""A scheduler shard: owns partitions, holds their jobs in wheels, fires what is due, hands over."""

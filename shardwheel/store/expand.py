@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from psycopg import Connection
 
 from shardwheel.ids import fire_id
+from shardwheel.missed import fire_time
 from shardwheel.schedule import schedule_of
 from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.sql import sql
