@@ -66,7 +66,7 @@ async def _run(wish: Wish) -> None:
     async with until_signalled(say):
         async with open_stack(wish, say) as stack:
             say(f"everything is up after {time.monotonic() - begun_at_s:.1f} s; Ctrl-C stops it")
-            print_rows(msgspec.to_builtins(stack.processes), ["role", "id", "pid", "address"], Format.table)
+            print_rows(msgspec.to_builtins(stack.processes), ["id", "pid", "address", "log"], Format.table)
             await trio.sleep_forever()
     say("stopped")
 
@@ -82,7 +82,7 @@ def status(context: typer.Context, data: DataOption = None, output: FormatOption
     if output is Format.table:
         typer.echo(f"The stack on {stack.data}:")
         rows = [{**row, "log": row["log"].removeprefix(f"{stack.data}/")} for row in rows]
-    print_rows(rows, ["role", "id", "pid", "state", "restarts", "address", "log"], output)
+    print_rows(rows, ["id", "pid", "state", "restarts", "address", "log"], output)
 
 
 @app.command()

@@ -36,7 +36,6 @@ from shardwheel.settings import Settings
 # How long the processes of a supervisor that was killed may take to follow it.
 LEFTOVER_LIMIT_S = 20.0
 SERVER_STOP_LIMIT_S = 30.0
-# What belongs to one process and is no part of how the stack is reached.
 _OWN = frozenset({"data", "cache", "handlers", "http_host", "http_port", "log_format", "log_level", "zone"})
 
 
@@ -55,12 +54,14 @@ async def open_stack(wish: Wish, say: Callable[[str], None]) -> AsyncIterator[Ru
     folder = make_folder(wish.folder)
     with sole_supervisor(folder):
         await _outlive_leftovers(folder)
+        this = supervisor_row(folder)
+        _record(folder, {}, say, [this])
         servers = embedded_servers(folder, wish.settings)
         say(f"starting {', '.join(servers) or 'no server of our own'} on {folder}")
         await _prepare(servers)
         wish = replace(wish, folder=folder, settings=reaching(wish.settings, servers, secret_of(folder)))
-        board = Board(say, partial(_record, wish, say))
-        board.processes.append(supervisor_row(folder))
+        board = Board(say, partial(_record, folder, _shared(wish.settings), say))
+        board.add(this)
         async with supervised([server_child(role, server) for role, server in servers.items()], board):
             await furnish(wish.settings, say)
             async with supervised(service_children(wish), board):
@@ -147,10 +148,17 @@ async def _outlive_leftovers(folder: Path) -> None:
         await trio.to_thread.run_sync(process.kill_tree, pid)
 
 
-def _record(wish: Wish, say: Callable[[str], None], processes: list[Process]) -> None:
+def _shared(settings: Settings) -> dict[str, Any]:
+    """With what anybody reaches the stack; what belongs to one process is left out."""
+    values = msgspec.to_builtins(settings)
+    return {name: value for name, value in values.items() if name not in _OWN}
+
+
+def _record(
+    folder: Path, settings: dict[str, Any], say: Callable[[str], None], processes: list[Process]
+) -> None:
     """Keep stack.json true. A full disk must not end what runs: it is said, and tried again next time."""
-    settings = {name: value for name, value in msgspec.to_builtins(wish.settings).items() if name not in _OWN}
     try:
-        write_stack(wish.folder, settings, processes)
+        write_stack(folder, settings, processes)
     except OSError as error:
         say(f"stack.json could not be written: {error.strerror}; {remedy_of(error)}")

@@ -148,9 +148,12 @@ def write_stack(folder: Path, settings: dict[str, Any], processes: list[Process]
 def secret_of(folder: Path) -> str:
     """The stack's own secret: made once, so that tokens outlive a restart."""
     path = folder / "secret"
-    if not path.exists():
-        _write_private(path, secrets.token_urlsafe(32).encode())
-    return path.read_text()
+    try:
+        if not path.exists():
+            _write_private(path, secrets.token_urlsafe(32).encode())
+        return path.read_text()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; {remedy_of(error)}", field="data") from error
 
 
 def _write_private(path: Path, content: bytes) -> None:

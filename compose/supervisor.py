@@ -59,10 +59,9 @@ class Board:
         self.processes: list[Process] = []
         self._changed = changed
 
-    def enter(self, child: Child) -> Process:
-        process = Process(child.role, child.id, None, child.address, str(child.log_path))
+    def add(self, process: Process) -> None:
         self.processes.append(process)
-        return process
+        self._changed(self.processes)
 
     def note(self, process: Process, state: str, pid: int | None) -> None:
         process.state, process.pid = state, pid
@@ -115,7 +114,8 @@ class _Keeper:
 
     def __init__(self, child: Child, board: Board) -> None:
         self._child, self._board = child, board
-        self._process = board.enter(child)
+        self._process = Process(child.role, child.id, None, child.address, str(child.log_path))
+        board.add(self._process)
 
     async def keep(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         try:
