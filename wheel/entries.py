@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from array import array
 
-from shardwheel.wheel.level import LATE
+from shardwheel.wheel.level import LAST_SLOT, LATE
 
-SLOT = 0x8000_0000
+# Both are below 2^30: up to there, Python compares and adds twice as fast.
+SLOT = 1 << 29
 # Stands in `previous` for a row that is in no slot.
-OUT = 0xFFFF_FFFF
+OUT = (1 << 30) - 1
 
 _SLOTS = LATE + 1
 _SMALLEST_GROWTH = 64
@@ -91,18 +92,31 @@ class Entries:
         self._clear(slot)
 
     def pour(self, slot: int, base: int, shift: int, most: int) -> int:
-        """Move up to so many rows, first come first, from a slot to those of a finer ring; how many."""
-        due_ms, following, link = self.due_ms, self.next, self.link
-        row = self.first[slot]
+        """Move up to so many rows, first come first, from a slot to those of a finer ring; how many.
+
+        The loop does what `link` does, written out: most of what a wheel does, it does here.
+        """
+        due_ms, following, previous = self.due_ms, self.next, self.previous
+        first, last, occupied = self.first, self.last, self.occupied
+        row = first[slot]
         moved = 0
         while row < SLOT and moved < most:
             after = following[row]
-            link(row, base + (due_ms[row] >> shift & 1023))
+            target = base + (due_ms[row] >> shift & LAST_SLOT)
+            tail = last[target]
+            previous[row] = tail
+            following[row] = SLOT + target
+            last[target] = row
+            if tail < SLOT:
+                following[tail] = row
+            else:
+                first[target] = row
+                occupied[target] = 1
             row = after
             moved += 1
         if row < SLOT:
-            self.first[slot] = row
-            self.previous[row] = SLOT + slot
+            first[slot] = row
+            previous[row] = SLOT + slot
         else:
             self._clear(slot)
         return moved

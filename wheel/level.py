@@ -27,34 +27,31 @@ LATE = (LEVELS - 1) * SLOTS + (END_MS >> (LEVELS - 1) * _BITS_BETWEEN_LEVELS)
 class Level:
     """Where a level's slots lie, and which of them is the next that holds something."""
 
-    __slots__ = ("_occupied", "base", "shift", "width_ms")
+    __slots__ = ("_end", "_occupied", "base", "shift", "width_ms")
 
     def __init__(self, number: int, occupied: bytearray) -> None:
         self.shift = number * _BITS_BETWEEN_LEVELS
         self.width_ms = 1 << self.shift
         self.base = number * SLOTS
+        # The top level's ring is cut short where time ends.
+        self._end = self.base + min(SLOTS, END_MS >> self.shift)
         self._occupied = occupied
 
     def slot(self, number: int) -> int:
         """The slot that has this number, as an index over all rings of the wheel."""
         return self.base + (number & LAST_SLOT)
 
-    def reach_ms(self, from_ms: int) -> int:
-        """The end of the ring when it starts with the slot of this time: beyond, slots would collide."""
-        return ((from_ms >> self.shift) + SLOTS) << self.shift
+    def next_occupied(self, number: int, end: int) -> int:
+        """The number of the first slot in number … end - 1 that holds something; -1 if there is none.
 
-    def next_occupied(self, number: int, end: int) -> int | None:
-        """The number of the first slot in number … end - 1 that holds something.
-
-        A ring has no more than 1,024 slots, so that no more than so many numbers are looked at.
+        A ring has no more than 1,024 slots: more numbers than that are not looked at.
         """
-        end = min(end, number + SLOTS)
-        while number < end:
-            first = self.base + (number & LAST_SLOT)
-            # As far as the ring's last slot; what is beyond starts again at its first.
-            run = min(end - number, SLOTS - (number & LAST_SLOT))
-            found = self._occupied.find(1, first, first + run)
-            if found >= 0:
-                return number + found - first
-            number += run
-        return None
+        at = number & LAST_SLOT
+        first = self.base + at
+        found = self._occupied.find(1, first, min(first + end - number, self._end))
+        if found >= 0:
+            return number + found - first
+        # Past the ring's last slot it goes on with its first.
+        wrapped = min(end - number - SLOTS, 0) + at
+        found = self._occupied.find(1, self.base, self.base + wrapped) if wrapped > 0 else -1
+        return number + SLOTS - at + found - self.base if found >= 0 else -1

@@ -28,7 +28,7 @@ ID_BYTES = 16
 _CELLS = 512
 _LAST_CELL = _CELLS - 1
 _FULL = _CELLS * 3 // 4
-_EMPTY = 0xFFFF_FFFF
+_EMPTY = (1 << 30) - 1
 
 # Reads one id out of the bytearray as bytes: three times as fast as slicing it.
 _id_at = Struct(f"{ID_BYTES}s").unpack_from
@@ -52,7 +52,7 @@ class Register:
 
     def __init__(self) -> None:
         self._ids = bytearray()
-        self._free: list[int] = []
+        self._free = array("I")
         self._directory = [_Page(0)]
         self._mask = 0
 
