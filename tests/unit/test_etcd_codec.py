@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shardwheel.etcd_codec import KeySpace, RefusedError, ServerTroubleError, error_by_code
@@ -12,6 +12,8 @@ KEYS = st.text(alphabet="\x00./0a\x7f\x80\u07ff\u0800\uffff\U00010000\U0010ffff"
 
 
 @given(prefix=KEYS, rest=KEYS, other=KEYS)
+@example(prefix="owners/", rest="", other="owners0")
+@example(prefix="owners/", rest="\U0010ffff", other="owners.")
 def test_a_range_holds_the_keys_with_its_prefix_and_no_others(prefix: str, rest: str, other: str) -> None:
     keys = KeySpace("c")
     first, after_last = keys.wire_range(prefix)
