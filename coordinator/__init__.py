@@ -1,2 +1,1 @@
-"""Membership, election, the plan of who owns which partition, drain, the claim floor.
-"""
+"""Membership, election, the plan of who owns which partition, drain, the claim floor."""

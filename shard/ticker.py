@@ -98,6 +98,10 @@ class Ticker:
         """The partition is no longer ours: forget what is still to be caught up."""
         self._backlog.drop(partition)
 
+    async def all_acknowledged(self) -> None:
+        """Return once everything published is with the broker; the caller sets the time limit."""
+        await self._producer.wait_acknowledged(self._ticket)
+
     def tick(self, horizon_xid: int) -> int:
         """Advance to now and publish what is due; returns how many messages went out."""
         if self._unsent is not None and not self._send(self._unsent):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -69,3 +70,37 @@ class Settled(NamedTuple):
 
     by_state: dict[str, int]
     stale: int
+
+
+class Claimant(NamedTuple):
+    """Who claims: the worker, its pool, the tasks it has handlers for, and the token of this claim."""
+
+    worker: str
+    pool: str
+    tasks: frozenset[str]
+    token: bytes
+
+
+class Held(NamedTuple):
+    """A running attempt in a worker's hands. Once its result is acknowledged by Kafka, where it stands: the
+    sweep then waits for the result instead of the lease (`offset` is -1 until then)."""
+
+    execution_id: bytes
+    attempt: int
+    claim_token: bytes
+    topic_partition: int = 0
+    offset: int = -1
+
+
+class Beat(NamedTuple):
+    """What a heartbeat told: still ours, and asked to stop. What is missing from `ours` is lost."""
+
+    ours: frozenset[bytes]
+    to_stop: frozenset[bytes]
+
+
+class ResultsStand(NamedTuple):
+    """How far the results topic is settled: per topic partition, the first offset that is not."""
+
+    generation: str
+    settled: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""`shardctl migrate`: bring the database's schema up to this version. Additive; older services keep running."""
+"""`shardctl migrate`: bring the schema up to this version. Additive: older services keep running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from shardwheel.store.migrate import migrate as apply_migrations
 
 
 def migrate(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be applied; change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be applied; change nothing.")
+    ] = False,
     data: DataOption = None,
     output: FormatOption = Format.table,
 ) -> None:

@@ -9,26 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Connection
 
-from shardwheel.execution import Claimed, ClaimReply, ExecutionState
+from shardwheel.execution import Claimant, Claimed, ClaimReply, ExecutionState
 from shardwheel.store.arrays import Bigints, Booleans, Uuid, Uuids
 from shardwheel.store.sql import sql
 from shardwheel.wire import Fire, FireKind
 
 # How long a worker is believed alive without a heartbeat, by pool.
 LEASES = {"short": timedelta(seconds=30), "medium": timedelta(seconds=300), "long": timedelta(seconds=60)}
-
-
-class Claimant(NamedTuple):
-    """Who claims: the worker, its pool, the tasks it has handlers for, and the token of this claim."""
-
-    worker: str
-    pool: str
-    tasks: frozenset[str]
-    token: bytes
 
 
 def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Connection
 
+from shardwheel.execution import Beat, Held
 from shardwheel.store.arrays import Bigints, Uuids
 from shardwheel.store.claim import LEASES
 from shardwheel.store.sql import sql
-
-
-class Held(NamedTuple):
-    """A running attempt in a worker's hands. Once its result is acknowledged by Kafka, where it stands: the
-    sweep then waits for the result instead of the lease (`offset` is -1 until then)."""
-
-    execution_id: bytes
-    attempt: int
-    claim_token: bytes
-    topic_partition: int = 0
-    offset: int = -1
-
-
-class Beat(NamedTuple):
-    """What a heartbeat told: still ours, and asked to stop. What is missing from `ours` is lost."""
-
-    ours: frozenset[bytes]
-    to_stop: frozenset[bytes]
 
 
 def heartbeat(conn: Connection[Any], held: Sequence[Held], pool: str, results_generation: str) -> Beat:

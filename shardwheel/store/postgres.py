@@ -1,17 +1,24 @@
-"""`PostgresStore`: the port `Store` on a pool. One line a method: the statements are functions elsewhere."""
+"""`PostgresStore`: what the rooms ask of PostgreSQL, on a pool. One line a method: the statements are
+functions elsewhere, and work on anyone's connection."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
+from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held, ResultsStand, Settled
+from shardwheel.job import Changes
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.store import ownership
+from shardwheel.store import claim, expand, feed, floors, heartbeat, months, ownership, settle, sweep
 from shardwheel.store.pool import Pool
+from shardwheel.wire import Fire, Result
 
 
 class PostgresStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+
+    # --- time and ownership --------------------------------------------------------------------------
 
     async def now_ms(self) -> float:
         return await self._pool.run(ownership.read_now_ms)
@@ -32,3 +39,46 @@ class PostgresStore:
         self, seen: Mapping[int, int], owner: str, *, kafka_generation: str, identity: Identity
     ) -> list[PartitionState]:
         return await self._pool.run(ownership.reset_to_floor, seen, owner, kafka_generation, identity)
+
+    async def store_floors(self, fired: Sequence[PartitionState]) -> int:
+        return await self._pool.run(floors.store_floors, fired)
+
+    # --- the shard: what to hold, what to put right --------------------------------------------------
+
+    def load(self, partitions: Sequence[int]) -> AbstractAsyncContextManager[AsyncIterator[Changes]]:
+        return self._pool.stream(feed.load, partitions)
+
+    async def changes(self, partitions: Sequence[int], since: str) -> Changes:
+        return await self._pool.run(feed.changes, partitions, since)
+
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+        return await self._pool.run(sweep.sweep_lost, partitions, stand)
+
+    async def sweep_held(self, partitions: Sequence[int]) -> int:
+        return await self._pool.run(sweep.sweep_held, partitions)
+
+    async def sweep_completed(self, partitions: Sequence[int]) -> int:
+        return await self._pool.run(sweep.sweep_completed, partitions)
+
+    async def sweep_overdue(self, partitions: Sequence[int]) -> int:
+        return await self._pool.run(sweep.sweep_overdue, partitions)
+
+    async def expand_work(self, partitions: Sequence[int], most: int) -> int:
+        return await self._pool.run(expand.expand_work, partitions, most)
+
+    async def make_months(self) -> list[str]:
+        return await self._pool.run(months.make_months)
+
+    # --- the gate: workers and results ---------------------------------------------------------------
+
+    async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
+        return await self._pool.run(claim.claim, fires, claimant)
+
+    async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
+        return await self._pool.run(claim.claimed_by, fires, token)
+
+    async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
+        return await self._pool.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def settle(self, results: Sequence[Result]) -> Settled:
+        return await self._pool.run(settle.settle, results)

@@ -6,13 +6,14 @@ attempts go the same way as results do (`apply_decisions`): there is one way out
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from psycopg import Connection
 
+from shardwheel.execution import ResultsStand
 from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints
 from shardwheel.store.settle import apply_decisions
@@ -23,13 +24,6 @@ from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 TIMEOUT_GRACE = timedelta(seconds=15)
 OVERDUE = timedelta(seconds=60)
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
-
-
-class ResultsStand(NamedTuple):
-    """How far the results topic is settled: per topic partition, the first offset that is not."""
-
-    generation: str
-    settled: Mapping[int, int]
 
 
 def sweep_lost(

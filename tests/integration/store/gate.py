@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg
 
-from shardwheel.execution import Claimed, ClaimReply
+from shardwheel.execution import Claimant, Claimed, ClaimReply
 from shardwheel.ids import fire_id, new_job_id
 from shardwheel.store.arrays import Uuid
-from shardwheel.store.claim import Claimant, claim
+from shardwheel.store.claim import claim
 from shardwheel.store.settle import settle
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome, Result
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardwheel.execution import Claimed
+from shardwheel.execution import Claimed, Held, ResultsStand
 from shardwheel.posting import parse_posting
 from shardwheel.store.expand import expand_work
-from shardwheel.store.heartbeat import Held, heartbeat
+from shardwheel.store.heartbeat import heartbeat
 from shardwheel.store.jobs import create_jobs, delete_job, get_job, read_now_ms
 from shardwheel.store.requests import backfill_job, cancel_execution
 from shardwheel.store.settle import settle
-from shardwheel.store.sweep import ResultsStand, sweep_completed, sweep_held, sweep_lost, sweep_overdue
+from shardwheel.store.sweep import sweep_completed, sweep_held, sweep_lost, sweep_overdue
 from tests.integration.store.blocking import LIMIT_S, blocked
 from tests.integration.store.gate import NOON_MS, Gate, result_of
 

@@ -1,0 +1,82 @@
+"""The claim floor: the leader's word that everything fired up to (T, X) has met the claim.
+
+    read the stored (T, X)  →  read the end offsets  →  wait until the workers' groups have passed them
+    →  store (T, X) as the floor, where Kafka's data and PostgreSQL are still those it was read under
+
+Read in this order: what was fired up to T lies below the end offsets that are read after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from shardwheel.errors import UnavailableError
+from shardwheel.job import Pool, Priority
+from shardwheel.partition import PARTITIONS
+from shardwheel.ports import Bus, PartitionState, TopicPartition
+from shardwheel.topics import JOB_TOPICS, job_topic, workers_group
+
+
+class FloorStore(Protocol):
+    """What the floor asks of the store."""
+
+    async def partitions(self, partitions: Sequence[int]) -> list[PartitionState]: ...
+
+    async def store_floors(self, fired: Sequence[PartitionState]) -> int: ...
+
+
+class _Candidate(NamedTuple):
+    """Partitions of one topic partition as they were stored, and where its topics ended right after."""
+
+    states: list[PartitionState]
+    ends: dict[TopicPartition, int]
+
+
+class FloorMover:
+    """Moves the floors, topic partition by topic partition: a pool that lags holds back its own alone.
+    `run_once` looks how far the workers are; it never waits for them."""
+
+    def __init__(self, store: FloorStore, bus: Bus) -> None:
+        self._store = store
+        self._bus = bus
+        self._generation = ""
+        self._candidates: dict[int, _Candidate] = {}
+
+    async def run_once(self) -> int:
+        """Store the floors whose messages were all claimed meanwhile; returns how many moved."""
+        await self._look()
+        committed = await self._committed()
+        moved = 0
+        for topic_partition, candidate in list(self._candidates.items()):
+            if all(committed.get(place, 0) >= end for place, end in candidate.ends.items()):
+                moved += await self._store.store_floors(candidate.states)
+                del self._candidates[topic_partition]
+        return moved
+
+    async def _look(self) -> None:
+        """Make a candidate of every topic partition that has none. First the tables, then the ends."""
+        generation = await self._bus.generation(JOB_TOPICS)
+        states = await self._store.partitions(range(PARTITIONS))
+        ends = await self._bus.end_offsets(JOB_TOPICS)
+        if generation != await self._bus.generation(JOB_TOPICS):
+            raise UnavailableError("Kafka's data changed while the floor was read")
+        if generation != self._generation:
+            self._generation = generation
+            self._candidates.clear()
+        n = len({place.topic_partition for place in ends})
+        identity = max((state.identity for state in states), default=None)
+        fired = [s for s in states if s.kafka_generation == generation and s.identity == identity]
+        for topic_partition in range(n):
+            if topic_partition not in self._candidates:
+                self._candidates[topic_partition] = _Candidate(
+                    [state for state in fired if state.partition % n == topic_partition],
+                    {place: end for place, end in ends.items() if place.topic_partition == topic_partition},
+                )
+
+    async def _committed(self) -> dict[TopicPartition, int]:
+        committed: dict[TopicPartition, int] = {}
+        for pool in Pool:
+            topics = [job_topic(pool, priority) for priority in Priority]
+            committed |= await self._bus.committed_offsets(workers_group(pool), topics)
+        return committed

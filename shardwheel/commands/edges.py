@@ -1,0 +1,32 @@
+"""From settings to edges: the one place where a process connects its rooms to the servers."""
+
+from __future__ import annotations
+
+from shardwheel.etcd import Etcd
+from shardwheel.etcd_http import Tls
+from shardwheel.kafka import Kafka
+from shardwheel.settings import Settings
+from shardwheel.store.pool import Pool
+
+
+def open_etcd(settings: Settings) -> Etcd:
+    return Etcd(
+        settings.etcd_endpoints,
+        cluster=settings.cluster,
+        tls=Tls(ca=settings.etcd_ca, cert=settings.etcd_cert, key=settings.etcd_key),
+        user=settings.etcd_user,
+        password=settings.etcd_password,
+    )
+
+
+def open_kafka(settings: Settings) -> Kafka:
+    return Kafka(settings.kafka_bootstrap, settings.kafka_settings)
+
+
+def open_results_kafka(settings: Settings) -> Kafka:
+    bootstrap, more = settings.results_kafka
+    return Kafka(bootstrap, more)
+
+
+def open_pool(settings: Settings, name: str, size: int) -> Pool:
+    return Pool(settings.postgres_dsn, name=name, size=size)
