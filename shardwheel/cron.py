@@ -27,10 +27,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-DAY_S: Final = 86_400
+from shardwheel.times import DAY_S
+
 # Later than any day of the calendar: what a search answers when there is nothing more.
 _NEVER_DAY: Final = 1 << 24
-NEVER_S: Final = _NEVER_DAY * DAY_S
 
 # --- The calendar: where each month begins, and its shape -----------------------------------------
 
@@ -77,7 +77,7 @@ class Cron:
         self.follows_elapsed_time = follows_elapsed_time
 
     def next_wall(self, wall_s: int) -> int:
-        """The first matching wall time at or after this one; `NEVER_S` or more when there is none."""
+        """The first matching wall time at or after this one; far beyond the calendar when there is none."""
         day = wall_s // DAY_S
         month = day * _MONTHS_IN_CYCLE // _DAYS_IN_CYCLE
         if _MONTH_STARTS[month] > day:

@@ -9,7 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from shardwheel.zone import DAY_S, wall_clock, wall_day
+from shardwheel.times import DAY_S
+from shardwheel.zone import wall_clock, wall_day
 
 
 class Exclusions:

@@ -28,8 +28,8 @@ import msgspec
 from shardwheel.errors import UsageError
 from shardwheel.exclusions import Exclusions
 from shardwheel.expression import canonical_expression, compile_cron
-from shardwheel.times import END_MS
-from shardwheel.zone import DAY_S, DstFold, DstGap, Span, wall_clock
+from shardwheel.times import DAY_S, END_MS
+from shardwheel.zone import DstFold, DstGap, Span, wall_clock
 
 ScheduleKind = Literal["cron", "every", "once", "none"]
 

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 from shardwheel.errors import UsageError
 
+DAY_S: Final = 86_400
 END_MS: Final = 7_289_654_400_000  # 2201-01-01T00:00:00Z: there are no times from here on
 
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -24,6 +24,7 @@ from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from shardwheel.errors import UsageError
+from shardwheel.times import DAY_S
 
 DstGap = Literal["shift", "skip"]
 DstFold = Literal["first", "last", "both"]
@@ -32,7 +33,6 @@ DstFold = Literal["first", "last", "both"]
 # any zone from 1970 on, and `day % 7` is the weekday.
 WALL_EPOCH: Final = datetime(1968, 1, 1, tzinfo=UTC)
 WALL_EPOCH_S: Final = int(WALL_EPOCH.timestamp())
-DAY_S: Final = 86_400
 
 # Spans are made a chunk at a time, about a year each, when somebody first asks for a time in it.
 CHUNK_S: Final = 365 * DAY_S

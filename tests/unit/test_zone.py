@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from shardwheel.errors import UsageError
-from shardwheel.zone import DAY_S, PROBE_S, wall_clock, wall_day, zone_names, zone_of
+from shardwheel.times import DAY_S
+from shardwheel.zone import PROBE_S, wall_clock, wall_day, zone_names, zone_of
 
 EPOCH_1968 = datetime(1968, 1, 1)
 
