@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -78,6 +79,8 @@ class Link:
         self.connection = connection
         self.served = False
         self._handle = socket.socket(fileno=os.dup(connection.fileno()))
+        # Between the two, or a handle that is just being closed could be cut when it is another's already.
+        self._handle_lock = threading.Lock()
 
     @property
     def is_clean(self) -> bool:
@@ -86,12 +89,13 @@ class Link:
 
     def cut(self) -> None:
         """End every wait on this link, from any thread. The thread that uses it closes it."""
-        with suppress(OSError):
+        with self._handle_lock, suppress(OSError):
             self._handle.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.connection.close()
-        self._handle.close()
+        with self._handle_lock:
+            self._handle.close()
 
 
 def open_link(session: Session) -> Link:

@@ -90,7 +90,12 @@ class Pool:
 
         with self._call() as call:
             threaded = partial(self._work, call, work)
-            return await call.in_thread(threaded, limit_s=self.limit_s, places=self._places)
+            try:
+                return await call.in_thread(threaded, limit_s=self.limit_s, places=self._places)
+            except UnavailableError:
+                # The idle links lead to the same frozen, dying or demoted server: better none than those.
+                self._drop_idle()
+                raise
 
     @asynccontextmanager
     async def stream(
@@ -158,13 +163,15 @@ class Pool:
         conflicts = 0
         fresh = False
         while True:
-            link = self._take(call, fresh=fresh)
+            link = self._fresh(call) if fresh else self._take(call)
             try:
                 return transact(link, call, work)
             except psycopg.Error as error:
                 meaning = meaning_of(error, closed=link.connection.closed)
                 if meaning is Meaning.THEIRS:
                     raise
+                if meaning is Meaning.LOST:
+                    link.close()
                 if meaning is Meaning.CONFLICT and conflicts < CONFLICT_RETRIES:
                     conflicts += 1
                     time.sleep(random.uniform(0, CONFLICT_PAUSE_S * conflicts))
@@ -176,23 +183,16 @@ class Pool:
             finally:
                 self._give_back(call, link)
 
-    def _take(self, call: Call, *, fresh: bool) -> Link:
+    def _take(self, call: Call) -> Link:
         """An idle link, the one used last; or a new one."""
-        self._refuse_if_closed()
-        if fresh:
-            self._drop_idle()
         try:
             link = self._idle.pop()
         except IndexError:
-            link = self._connect()
-        try:
-            call.attach(link)
-        except BaseException:
-            link.close()
-            raise
-        return link
+            return self._fresh(call)
+        return _attached(call, link)
 
-    def _connect(self) -> Link:
+    def _fresh(self, call: Call) -> Link:
+        self._refuse_if_closed()
         self._reconnect.wait()
         try:
             link = open_link(self._session)
@@ -200,7 +200,7 @@ class Pool:
             self._reconnect.failed()
             raise UnavailableError(f"PostgreSQL is out of reach: {one_line(error)}") from error
         self._reconnect.succeeded()
-        return link
+        return _attached(call, link)
 
     def _give_back(self, call: Call, link: Link) -> None:
         """Keep it for the next call if it is as good as new."""
@@ -213,7 +213,6 @@ class Pool:
             self._drop_idle()
 
     def _drop_idle(self) -> None:
-        """Those that were idle when one was found dead are most likely dead too."""
         while self._idle:
             with suppress(IndexError):
                 self._idle.pop().close()
@@ -221,6 +220,15 @@ class Pool:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise UnavailableError(f"pool {self.name} is closed")
+
+
+def _attached(call: Call, link: Link) -> Link:
+    try:
+        call.attach(link)
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 class Backoff:

@@ -228,6 +228,17 @@ async def test_a_link_that_broke_while_idle_costs_nobody_a_failure(
 
 
 @trio_test
+async def test_a_link_to_a_server_that_was_demoted_is_left(dsn: str) -> None:
+    def demote(connection: Connection) -> None:
+        connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+
+    async with pool_on(dsn, size=1) as pool:
+        await pool.run(demote)
+        await pool.run(insert, 1)
+        assert await pool.run(numbers) == [1]
+
+
+@trio_test
 async def test_every_session_has_its_limits_and_its_role(dsn: str) -> None:
     names = (
         "role",

@@ -16,7 +16,7 @@ from shardwheel.store.failures import Meaning, meaning_of
         ("57014", Meaning.UNAVAILABLE),  # statement_timeout
         ("55P03", Meaning.UNAVAILABLE),  # lock_timeout
         ("53300", Meaning.UNAVAILABLE),  # too many connections
-        ("25006", Meaning.UNAVAILABLE),  # no longer the primary
+        ("25006", Meaning.LOST),  # no longer the primary
         ("08006", Meaning.UNAVAILABLE),
         ("23505", Meaning.THEIRS),  # unique violation
         ("22012", Meaning.THEIRS),  # division by zero
