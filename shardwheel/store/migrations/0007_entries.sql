@@ -1,5 +1,7 @@
 -- What a shard reads, once by its load and then by the change feed: one list of columns for both.
 
+SET LOCAL ROLE shardwheel_migrator;
+
 CREATE VIEW shardwheel.job_entries WITH (security_invoker = true) AS
 SELECT uuid_send(j.job_id) AS job_id, j.partition, j.state = 'active' AS active, j.version, j.schedule,
        coalesce(shardwheel.ms(j.anchor_at), 0) AS anchor_ms, shardwheel.ms(j.start_at) AS start_ms, shardwheel.ms(j.last_at) AS last_ms,
