@@ -42,9 +42,6 @@ class EtcdServer(Server):
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=embedded={peer}",
-            # Alone it has nobody to wait for: at a restart it elects itself this much later.
-            "--heartbeat-interval=25",
-            "--election-timeout=250",
             "--auto-compaction-mode=periodic",
             "--auto-compaction-retention=1h",
             "--logger=zap",

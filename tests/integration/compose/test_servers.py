@@ -82,11 +82,16 @@ def test_postgres_keeps_what_was_committed_through_a_kill_9(
 def test_etcd_keeps_what_was_put_through_a_kill_9(own_etcd: Callable[[], EtcdServer]) -> None:
     server = own_etcd()
     endpoint = server.endpoint
-    httpx.post(f"{endpoint}/v3/kv/put", json={"key": "a2V5", "value": "NDI="}).raise_for_status()
+    put = httpx.post(
+        f"{endpoint}/v3/kv/put", json={"key": "a2V5", "value": "NDI="}, timeout=START_LIMIT_S, trust_env=False
+    )
+    put.raise_for_status()
     server.kill()
     server.start()
     assert server.endpoint == endpoint
-    found = httpx.post(f"{endpoint}/v3/kv/range", json={"key": "a2V5"}, timeout=START_LIMIT_S).json()
+    found = httpx.post(
+        f"{endpoint}/v3/kv/range", json={"key": "a2V5"}, timeout=START_LIMIT_S, trust_env=False
+    ).json()
     assert [pair["value"] for pair in found["kvs"]] == ["NDI="]
 
 
@@ -185,7 +190,9 @@ def test_no_server_outlives_a_parent_killed_by_9(tmp_path: Path) -> None:
     with parent_of(tmp_path, "-", "postgres", "etcd", "kafka") as (parent, pids):
         # A busy backend looks at nothing until its query ends: it must be killed.
         with closing(psycopg.connect(PostgresServer(tmp_path / "postgres").dsn)) as connection:
-            connection.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 1000000000000)")
+            connection.pgconn.send_query(
+                b"SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS endless"
+            )
             connection.pgconn.flush()
             family = [pid for server in pids.values() for pid in [server, *process.descendants(server)]]
             assert connection.info.backend_pid in family
