@@ -1,2 +1,1 @@
-"""The result processor: settles results, retries, resolves DAG children, stores dead letters.
-"""
+"""The result processor: settles results, retries, resolves DAG children, stores dead letters."""

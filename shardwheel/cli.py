@@ -11,8 +11,11 @@ import typer
 
 from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.doctor import doctor
+from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
+from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
+from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
 
@@ -24,7 +27,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(dev_app, name="dev")
+app.add_typer(job_app, name="job")
 app.add_typer(shard_app, name="shard")
+app.command()(worker)
+app.command()(results)
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)

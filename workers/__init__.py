@@ -1,2 +1,1 @@
-"""Workers: consume, claim, run handlers, heartbeat, report.
-"""
+"""Workers: consume, claim, run handlers, heartbeat, report."""

@@ -1,0 +1,45 @@
+"""`shardctl results`: settles what the workers report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import trio
+import typer
+
+from shardwheel.commands.context import DataOption, current_settings, require
+from shardwheel.commands.edges import open_pool, open_results_kafka
+from shardwheel.logs import set_up_logs
+from shardwheel.results.processor import Processor
+from shardwheel.service import Service
+from shardwheel.settings import Settings
+from shardwheel.store.postgres import PostgresStore
+from shardwheel.topics import result_topics
+
+
+def results(
+    http_port: Annotated[
+        int | None, typer.Option(help="Port of /metrics and /healthz (0: any free one).")
+    ] = None,
+    data: DataOption = None,
+) -> None:
+    """Run a result processor until SIGTERM. Several share the work.
+
+    Example:
+
+        shardctl results
+    """
+    settings = current_settings(data, http_port=http_port)
+    require(settings, "postgres_dsn", "kafka_bootstrap")
+    set_up_logs(settings.log_level, settings.log_format, role="results")
+    trio.run(_run, settings)
+
+
+async def _run(settings: Settings) -> None:
+    service = Service("results", host=settings.http_host, port=settings.http_port)
+    await service.open()
+    bus = open_results_kafka(settings)
+    await bus.ensure_topics(result_topics(settings.topic_partitions))
+    async with open_pool(settings, "results", 2) as pool:
+        Processor(service, PostgresStore(pool), bus).add_to_service()
+        await service.run()

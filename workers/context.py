@@ -1,0 +1,29 @@
+"""What a handler is given beside its params: who it is, how long it has, whether it should stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shardwheel.execution import Claimed
+from shardwheel.ids import text_of
+
+
+class Context:
+    """`fencing_token` is the attempt: a handler may use it to protect its own effects, since a stalled
+    worker may wake after its lease and overlap with the next attempt for a moment."""
+
+    def __init__(self, claimed: Claimed, seconds_left: Callable[[], float]) -> None:
+        self.execution_id = text_of(claimed.execution_id)
+        self.job_id = text_of(claimed.job_id)
+        self.task = claimed.task
+        self.attempt = claimed.attempt
+        self.first_attempt = claimed.attempt == 1
+        self.fencing_token = claimed.attempt
+        self.scheduled_ms = claimed.scheduled_ms
+        self.cancelled = False
+        self._seconds_left = seconds_left
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the time-out ends this attempt."""
+        return self._seconds_left()

@@ -1,0 +1,209 @@
+"""A worker: consume → claim → commit the offset → run → report, and heartbeats for all that it holds.
+
+From the claim on the row and its lease carry the run, so the offset is committed before the handler starts:
+a job of hours never meets Kafka's poll limit. A worker that dies loses nothing: its leases end, and the
+sweep puts back what it held. SIGTERM: nothing more is taken, what runs has `stop_grace_s` to end, and the
+rest is given back at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import trio
+
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
+from shardwheel.handler import Registry
+from shardwheel.job import Priority
+from shardwheel.logs import get_logger
+from shardwheel.metrics import DUPLICATES, FIRE_LATENESS, SKIPS
+from shardwheel.ports import Bus, Consumer, Record
+from shardwheel.service import Service
+from shardwheel.topics import RESULTS, job_topic, workers_group
+from shardwheel.wire import Fire, decode_fire
+from shardwheel.workers.report import Reporter
+from shardwheel.workers.run import Running, result_of
+
+BATCH = 500
+WAIT_S = 0.5
+PAUSE_S = 0.5
+HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
+
+
+class WorkerStore(Protocol):
+    """What a worker asks of the store."""
+
+    async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
+
+    async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]: ...
+
+    async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat: ...
+
+
+class Worker:
+    """One worker of one pool: at most `slots` attempts at a time."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        service: Service,
+        store: WorkerStore,
+        bus: Bus,
+        results_bus: Bus,
+        registry: Registry,
+        *,
+        pool: str,
+        now_ms: Callable[[], float],
+        topic_partitions: int,
+        slots: int = 1_000,
+        threads: int = 40,
+        stop_grace_s: float = 20.0,
+    ) -> None:
+        self.worker_id = worker_id
+        self._service = service
+        self._store = store
+        self._bus = bus
+        self._results_bus = results_bus
+        self._registry = registry
+        self._pool = pool
+        self._now_ms = now_ms
+        self._threads = trio.CapacityLimiter(threads)
+        self._slots = slots
+        self._stop_grace_s = stop_grace_s
+        self._running: dict[bytes, Running] = {}
+        self._freed = trio.Event()
+        self._reporter = Reporter(results_bus, topic_partitions)
+        self._log = get_logger(worker=worker_id)
+
+    def add_to_service(self) -> None:
+        self._service.add_loop("work", self._run)
+
+    async def _run(self) -> None:
+        """Three nurseries, ended one after the other: taking, running, and what reports and keeps alive."""
+        async with trio.open_nursery() as alive:
+            alive.start_soon(self._reporter.run)
+            alive.start_soon(self._beat_on)
+            async with trio.open_nursery() as runs:
+                async with trio.open_nursery() as takers:
+                    for priority in Priority:
+                        takers.start_soon(self._take, priority, runs)
+                await self._wind_down()
+            await self._reporter.flush()
+            alive.cancel_scope.cancel()
+
+    async def _wind_down(self) -> None:
+        """Nothing more is taken: let what runs end, then give the rest back."""
+        with trio.move_on_after(self._stop_grace_s):
+            while self._running:
+                self._freed = trio.Event()
+                await self._freed.wait()
+        for running in list(self._running.values()):
+            running.release()
+
+    # --- take and claim ------------------------------------------------------------------------------
+
+    async def _take(self, priority: Priority, runs: trio.Nursery) -> None:
+        consumer = self._bus.consumer(workers_group(self._pool), [job_topic(self._pool, priority)])
+        part = f"take {priority.name.lower()}"
+        try:
+            while not self._service.stopping.is_set():
+                room = self._slots - len(self._running)
+                if room <= 0:
+                    consumer.pause()
+                    await consumer.take(1, WAIT_S)
+                    continue
+                consumer.resume()
+                records = await consumer.take(min(BATCH, room), WAIT_S)
+                if records:
+                    await self._claim_and_start(consumer, records, priority, runs)
+                self._service.health.well(part)
+        finally:
+            await consumer.close()
+
+    async def _claim_and_start(
+        self, consumer: Consumer, records: Sequence[Record], priority: int, runs: trio.Nursery
+    ) -> None:
+        for claimed in await self._claim([(fire, priority) for fire in self._decode(records)]):
+            self._start(claimed, runs)
+        try:
+            await consumer.commit(records)
+        except UnavailableError as error:
+            self._log.warning("commit is owed", reason=str(error))
+
+    async def _claim(self, fires: list[tuple[Fire, int]]) -> list[Claimed]:
+        """Claim until it is known what became of it. A claim whose reply was lost may have been made: said
+        again it changes nothing, and its token finds what the first one got."""
+        claimant = Claimant(self.worker_id, self._pool, self._registry.tasks, uuid.uuid4().bytes)
+        in_doubt = False
+        while fires:
+            try:
+                reply = await self._store.claim(fires, claimant)
+                for (state, reason), count in reply.recorded.items():
+                    if state == "skipped":
+                        SKIPS.labels(reason).inc(count)
+                DUPLICATES.labels("claim").inc(reply.duplicates)
+                if not in_doubt:
+                    return reply.claimed
+                return await self._store.claimed_by([fire for fire, _ in fires], claimant.token)
+            except UnavailableError as error:
+                in_doubt = True
+                self._service.health.unwell("claim", str(error))
+                await trio.sleep(PAUSE_S)
+        return []
+
+    def _decode(self, records: Sequence[Record]) -> list[Fire]:
+        fires = []
+        for record in records:
+            try:
+                fires.append(decode_fire(record.value))
+            except UsageError as error:
+                self._log.error("passed over", topic=record.topic, offset=record.offset, reason=str(error))
+        return fires
+
+    # --- run and report ------------------------------------------------------------------------------
+
+    def _start(self, claimed: Claimed, runs: trio.Nursery) -> None:
+        now_ms = self._now_ms()
+        FIRE_LATENESS.observe(max(0.0, now_ms - claimed.scheduled_ms) / 1000)
+        running = self._running[claimed.execution_id] = Running(claimed, round(now_ms))
+        runs.start_soon(self._run_one, running)
+
+    async def _run_one(self, running: Running) -> None:
+        claimed = running.claimed
+        handler = self._registry.get(claimed.task)
+        assert handler is not None, "the claim holds what has no handler"
+        fields = await running.run(handler, self._threads)
+        result = result_of(claimed, self.worker_id, running.started_ms, round(self._now_ms()), fields)
+        self._reporter.report(result)
+        del self._running[claimed.execution_id]
+        self._freed.set()
+
+    # --- stay alive ----------------------------------------------------------------------------------
+
+    async def _beat_on(self) -> None:
+        while True:
+            await trio.sleep(HEARTBEAT_S[self._pool])
+            try:
+                await self.beat()
+                self._service.health.well("heartbeat")
+            except UnavailableError as error:
+                self._service.health.unwell("heartbeat", str(error))
+
+    async def beat(self) -> None:
+        """Extend the leases of what runs and of what is reported but not settled yet."""
+        generation = await self._results_bus.generation([RESULTS])
+        held = [
+            Held(one.claimed.execution_id, one.claimed.attempt, one.claimed.claim_token)
+            for one in self._running.values()
+        ]
+        held += await self._reporter.unsettled()
+        if not held:
+            return
+        beat = await self._store.heartbeat(held, self._pool, generation)
+        self._reporter.forget(one.execution_id for one in held if one.execution_id not in beat.ours)
+        for execution_id in beat.to_stop:
+            if execution_id in self._running:
+                self._running[execution_id].stop()
