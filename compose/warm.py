@@ -52,7 +52,7 @@ def _record(folder: Path, path: Path) -> None:
 
 def _exercise(bootstrap: str) -> None:
     """A topic, a message, an idempotent producer: what every user of the server does first."""
-    quiet = {"bootstrap.servers": bootstrap, "log_level": 0}
+    quiet: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
     admin = AdminClient(quiet)
     admin.create_topics([NewTopic("warm", 1)])["warm"].result(LIMIT_S)
     producer = Producer({**quiet, "enable.idempotence": True})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardwheel.compose import warm
+from shardwheel.compose import jars, warm
 from shardwheel.compose.kafka import KafkaServer, classes_path
 from shardwheel.compose.server import StartError
 
@@ -14,7 +14,7 @@ from shardwheel.compose.server import StartError
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SHARDWHEEL_CACHE", str(tmp_path))
-    monkeypatch.setattr(warm.jars, "ensure", lambda: None)
+    monkeypatch.setattr(jars, "ensure", lambda: None)
     classes_path().parent.mkdir(parents=True)
     return classes_path().parent
 
