@@ -26,6 +26,7 @@ from shardwheel.ports import TopicPartition, TopicSpec
 _Answer = TypeVar("_Answer")
 
 ADMIN_THREADS = 4
+ASK_AGAIN_S = 0.1
 
 
 class Kafka:
@@ -79,11 +80,20 @@ class Kafka:
         )
 
     async def _ask(self, question: Callable[[AdminClient], _Answer]) -> _Answer:
-        """In a thread that is left behind if it overstays: a few requests, each within its own limit."""
+        """Until the answer is not a passing one. Its few requests have limits of their own, of `limit_s`
+        each; a thread that overstays nevertheless is left behind."""
         if self._admin is None:
             self._admin = kafka_admin.connect(admin_settings(self._settings))
+        last: UnavailableError | None = None
         with trio.move_on_after(2 * self._limit_s):
-            return await trio.to_thread.run_sync(
-                question, self._admin, limiter=self._threads, abandon_on_cancel=True
-            )
-        raise UnavailableError(f"Kafka: no answer for {2 * self._limit_s:g} s", maybe_applied=True)
+            while True:
+                try:
+                    return await trio.to_thread.run_sync(
+                        question, self._admin, limiter=self._threads, abandon_on_cancel=True
+                    )
+                except UnavailableError as error:
+                    if not kafka_admin.is_passing(error):
+                        raise
+                    last = error
+                await trio.sleep(ASK_AGAIN_S)
+        raise UnavailableError(f"Kafka: no answer for {2 * self._limit_s:g} s", maybe_applied=True) from last

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -29,7 +28,16 @@ _Answer = TypeVar("_Answer")
 
 # The driver's own limit comes first; this much later we stop believing in it.
 _GRACE_S = 1.0
-_LOOK_EVERY_S = 0.05
+
+# What brokers answer for a moment after a topic was made, or while they start.
+_PASSING = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 def connect(settings: Mapping[str, Any]) -> AdminClient:
@@ -46,12 +54,24 @@ def answer(future: Future[_Answer], limit_s: float) -> _Answer:
         raise UnavailableError(f"Kafka: {error or 'no answer in time'}") from error
 
 
+def is_passing(error: UnavailableError) -> bool:
+    """Would the same question soon be answered?"""
+    return _code(error) in _PASSING
+
+
 def ensure_topics(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> None:
-    found = _describe(admin, [spec.name for spec in specs], limit_s)
+    """Make what is missing. What was just made is not known everywhere at once: a passing error says so."""
+    names = [spec.name for spec in specs]
+    found = _describe(admin, names, limit_s)
     missing = [spec for spec in specs if spec.name not in found]
     if missing:
         _create(admin, missing, limit_s)
-        found = _await_all(admin, [spec.name for spec in specs], limit_s)
+        found = {name: answer(future, limit_s) for name, future in _ask_for(admin, names, limit_s).items()}
+    _check(specs, found)
+    _offsets(admin, _places(found), OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
+
+
+def _check(specs: Sequence[TopicSpec], found: Mapping[str, TopicDescription]) -> None:
     for spec in specs:
         count = len(found[spec.name].partitions)
         if count != spec.topic_partitions:
@@ -77,18 +97,6 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> N
                 raise
 
 
-def _await_all(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[str, TopicDescription]:
-    """What was created reaches the broker's own metadata a moment after the controller's answer."""
-    give_up_at_s = time.monotonic() + limit_s
-    while True:
-        found = _describe(admin, topics, limit_s)
-        if set(topics) == set(found):
-            return found
-        if time.monotonic() >= give_up_at_s:
-            raise UnavailableError(f"Kafka: created topics did not show up within {limit_s:g} s")
-        time.sleep(_LOOK_EVERY_S)
-
-
 def generation(admin: AdminClient, topics: Sequence[str], limit_s: float) -> str:
     """ "cluster id:digest of the topics' ids": the cluster's part is readable, the other one short."""
     cluster = answer(admin.describe_cluster(request_timeout=limit_s), limit_s)
@@ -98,20 +106,19 @@ def generation(admin: AdminClient, topics: Sequence[str], limit_s: float) -> str
 
 
 def start_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
-    return _offsets(admin, topics, OffsetSpec.earliest(), limit_s)  # type: ignore[no-untyped-call]
+    places = _places(_require(admin, topics, limit_s))
+    return _offsets(admin, places, OffsetSpec.earliest(), limit_s)  # type: ignore[no-untyped-call]
 
 
 def end_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
-    return _offsets(admin, topics, OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
+    places = _places(_require(admin, topics, limit_s))
+    return _offsets(admin, places, OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
 
 
 def _offsets(
-    admin: AdminClient, topics: Sequence[str], spec: OffsetSpec, limit_s: float
+    admin: AdminClient, places: Sequence[DriverTopicPartition], spec: OffsetSpec, limit_s: float
 ) -> dict[TopicPartition, int]:
-    places = _topic_partitions(admin, topics, limit_s)
-    asked = admin.list_offsets(
-        {DriverTopicPartition(*place): spec for place in places}, request_timeout=limit_s
-    )
+    asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=limit_s)
     return {
         TopicPartition(place.topic, place.partition): answer(future, limit_s).offset
         for place, future in asked.items()
@@ -121,7 +128,7 @@ def _offsets(
 def committed_offsets(
     admin: AdminClient, group: str, topics: Sequence[str], limit_s: float
 ) -> dict[TopicPartition, int]:
-    wanted = [DriverTopicPartition(*place) for place in _topic_partitions(admin, topics, limit_s)]
+    wanted = _places(_require(admin, topics, limit_s))
     asked = admin.list_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=limit_s
     )
@@ -133,10 +140,11 @@ def committed_offsets(
     }
 
 
-def _topic_partitions(admin: AdminClient, topics: Sequence[str], limit_s: float) -> list[TopicPartition]:
-    found = _require(admin, topics, limit_s)
+def _places(found: Mapping[str, TopicDescription]) -> list[DriverTopicPartition]:
     return [
-        TopicPartition(name, partition.id) for name in sorted(found) for partition in found[name].partitions
+        DriverTopicPartition(name, partition.id)
+        for name in sorted(found)
+        for partition in found[name].partitions
     ]
 
 
@@ -150,15 +158,20 @@ def _require(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[
 
 def _describe(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[str, TopicDescription]:
     """The topics that are there."""
-    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=limit_s)
-    found: dict[str, Any] = {}
-    for name, future in asked.items():
+    found: dict[str, TopicDescription] = {}
+    for name, future in _ask_for(admin, topics, limit_s).items():
         try:
             found[name] = answer(future, limit_s)
         except UnavailableError as error:
             if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     return found
+
+
+def _ask_for(
+    admin: AdminClient, topics: Sequence[str], limit_s: float
+) -> dict[str, Future[TopicDescription]]:
+    return admin.describe_topics(TopicCollection(list(topics)), request_timeout=limit_s)
 
 
 def _code(error: UnavailableError) -> int | None:

@@ -21,6 +21,11 @@ from shardwheel.kafka_settings import DriverLog
 from shardwheel.ports import Message
 
 LET_GO_LIMIT_S = 5.0
+DROP_TRIES = 20
+
+# A fatal error of the driver comes out of whatever serves its callbacks: as itself, or, when it goes on to
+# serve further callbacks with that exception pending, as Python's complaint about that.
+FATAL = (confluent_kafka.KafkaException, SystemError)
 
 
 class Passage:
@@ -54,9 +59,10 @@ class Passage:
         return self._position == len(self._flight.messages)
 
     def _reported(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        if self._line.failure:
+            return
         if error is not None:
             self._line.fail(f"{message.topic()} [{message.partition()}]: {error}")
-        if self._line.failure:
             return
         self._waits -= 1
         if self._waits == 0:
@@ -102,12 +108,12 @@ class Line:
             self.fail(str(error))
 
     def poll(self) -> None:
-        """Serve the callbacks. A fatal error of the driver comes out of this as an exception."""
+        """Serve the callbacks."""
         if self._driver is None:
             return
         try:
             self._driver.poll(0)
-        except confluent_kafka.KafkaException as error:
+        except FATAL as error:
             self.fail(str(error))
 
     def fail(self, reason: str) -> None:
@@ -128,8 +134,13 @@ class Line:
 
 
 def _drop(box: list[confluent_kafka.Producer | None]) -> None:
-    """The last reference goes here: librdkafka joins its threads when it does."""
+    """The last reference goes here: librdkafka joins its threads when it does. Before that all it holds is
+    reported as purged, or it would never be freed; to a gapless producer each purge is a fatal error."""
     driver = box.pop()
-    if driver is not None:
-        driver.purge()
-        driver.flush(1.0)
+    if driver is None:
+        return
+    driver.purge()
+    for _ in range(DROP_TRIES):
+        with suppress(*FATAL):
+            if driver.flush(0.1) == 0:
+                return

@@ -43,6 +43,8 @@ def consumer_settings(client: Mapping[str, Any], group: str) -> dict[str, Any]:
     return {
         # A crashed member's topic partitions go to the others after this; they are orphans until then.
         "session.timeout.ms": 10_000,
+        # A member learns of a rebalance by its heartbeat, twice until it is over.
+        "heartbeat.interval.ms": 1_000,
         # A pause throws away what was fetched ahead: enough for several batches, not for seconds.
         "queued.min.messages": 10_000,
         **client,
