@@ -59,6 +59,12 @@ def test_nothing_is_scheduled_after_2200() -> None:
     assert every(DAY_MS).next_after(END_MS - DAY_MS) is None
 
 
+def test_no_day_of_the_calendar_is_left_out_or_repeated() -> None:
+    daily = schedule_from(Definition(cron="@daily"))
+    for time_ms in range(0, END_MS - DAY_MS, DAY_MS):
+        assert daily.next_after(time_ms) == time_ms + DAY_MS
+
+
 def test_a_time_before_1970_is_asked_about_but_never_given() -> None:
     assert schedule_from(Definition(cron="@hourly")).next_after(-1) == 0
     assert schedule_from(Definition(cron="0 9 * * *", time_zone="America/New_York")).next_after(-1) == ms(
