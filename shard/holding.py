@@ -31,12 +31,13 @@ class Terms(NamedTuple):
 
     topic: str
     jitter_ms: int
+    grace_ms: int
     policy: Policy
 
 
 @lru_cache(maxsize=4096)
 def terms_of(pool: str, priority: int, jitter_ms: int, misfire: str, grace_ms: int, window_ms: int) -> Terms:
-    return Terms(job_topic(pool, priority), jitter_ms, Policy(misfire, grace_ms, window_ms))
+    return Terms(job_topic(pool, priority), jitter_ms, grace_ms, Policy(misfire, grace_ms, window_ms))
 
 
 class Stand(NamedTuple):
@@ -80,6 +81,7 @@ class Holding:
         """Take waiting executions in; one that is here already takes its latest attempt and time."""
         for entry in entries:
             row = self.wheel.insert(entry.execution_id, entry.due_ms, WAITING)
+            self._grow(row + 1)
             self._waiting[row] = entry
 
     def _take_job(self, entry: JobEntry, stand: Stand) -> None:
@@ -88,7 +90,7 @@ class Holding:
             return
         if not entry.active:
             if row is not None:
-                self.wheel.release(row)
+                self._release(row)
             return
         if row is not None and self._schedule_no[row] == entry.schedule_no:
             self._terms[row] = terms_of(*_terms_fields(entry))
@@ -98,7 +100,7 @@ class Holding:
         first_ms = _first_time(schedule, entry, stand)
         if first_ms is None:
             if row is not None:
-                self.wheel.release(row)
+                self._release(row)
             return
         due_ms = fire_time(schedule, entry.job_id, first_ms, entry.anchor_ms, entry.jitter_ms)
         self._fill(self.wheel.insert(entry.job_id, due_ms, JOB), entry, schedule, first_ms)
@@ -133,38 +135,47 @@ class Holding:
         oldest_ms = now_ms
         while rows := wheel.advance(now_ms):
             oldest_ms = min(oldest_ms, wheel.due_ms[rows[0]])
-            for row in rows:
-                if wheel.kind_of(row) == WAITING:
-                    self._fire_waiting(row, out)
-                else:
-                    self._fire_job(row, now_ms, out, backlog)
+            self._fire(rows, now_ms, out, backlog)
         return oldest_ms
+
+    def _fire(self, rows: list[int], now_ms: int, out: list[Message], backlog: list[Message]) -> None:
+        """Write a message for each row and give it its next time. Every fire of the system passes through
+        this loop: what it uses at each turn is looked up once."""
+        wheel, id_of, write = self.wheel, self.wheel.register.id_of, self._write.fire
+        due_column, scheduled_column, anchors, lasts = (
+            wheel.due_ms,
+            self._scheduled_ms,
+            self._anchor_ms,
+            self._last_ms,
+        )
+        for row in rows:
+            terms, schedule = self._terms[row], self._schedules[row]
+            if terms is None or schedule is None:
+                self._fire_waiting(row, out)
+                continue
+            due_ms, scheduled_ms, job_id = due_column[row], scheduled_column[row], id_of(row)
+            if due_ms < now_ms - terms.grace_ms:
+                scheduled_ms = self._fire_missed(row, job_id, schedule, terms, now_ms, backlog) - 1
+            else:
+                out.append(write(job_id, terms.topic, self._schedule_no[row], scheduled_ms, due_ms))
+            next_ms = schedule.next_after(scheduled_ms, anchors[row])
+            if next_ms is None or next_ms > lasts[row]:
+                self._release(row)
+                continue
+            scheduled_column[row] = next_ms
+            if terms.jitter_ms:
+                next_ms = fire_time(schedule, job_id, next_ms, anchors[row], terms.jitter_ms)
+            wheel.put(row, next_ms)
 
     def _fire_waiting(self, row: int, out: list[Message]) -> None:
         entry = self._waiting.pop(row)
         self.wheel.release(row)
         out.append(self._write.waiting(entry))
 
-    def _fire_job(self, row: int, now_ms: int, out: list[Message], backlog: list[Message]) -> None:
-        terms, schedule = self._terms[row], self._schedules[row]
-        assert terms is not None and schedule is not None
-        due_ms, scheduled_ms = self.wheel.due_ms[row], self._scheduled_ms[row]
-        job_id = self.wheel.register.id_of(row)
-        if due_ms < now_ms - terms.policy.grace_ms:
-            scheduled_ms = self._fire_missed(row, job_id, schedule, terms, now_ms, backlog) - 1
-        else:
-            out.append(self._write.fire(job_id, terms.topic, self._schedule_no[row], scheduled_ms, due_ms))
-        anchor_ms = self._anchor_ms[row]
-        next_ms = schedule.next_after(scheduled_ms, anchor_ms)
-        if next_ms is None or next_ms > self._last_ms[row]:
-            self.wheel.release(row)
-            return
-        self._scheduled_ms[row] = next_ms
-        if terms.jitter_ms:
-            next_due_ms = fire_time(schedule, job_id, next_ms, anchor_ms, terms.jitter_ms)
-            self.wheel.put(row, next_due_ms)
-        else:
-            self.wheel.put(row, next_ms)
+    def _release(self, row: int) -> None:
+        """The row's number goes to a newcomer, who may be a waiting execution: it must find no job here."""
+        self._terms[row] = self._schedules[row] = None
+        self.wheel.release(row)
 
     def _fire_missed(
         self, row: int, job_id: bytes, schedule: Schedule, terms: Terms, now_ms: int, backlog: list[Message]
@@ -172,7 +183,7 @@ class Holding:
         """Write what becomes of the missed times; returns the first time that is not missed."""
         timing = Timing(schedule, self._anchor_ms[row], None, self._last_ms[row])
         first_ms, jitter_ms = self._scheduled_ms[row], terms.jitter_ms
-        fresh_after_ms = now_ms - terms.policy.grace_ms - 1
+        fresh_after_ms = now_ms - terms.grace_ms - 1
         until_ms = first_due_after(timing, job_id, jitter_ms, fresh_after_ms, first_ms, now_ms + 1)
         for span in fates(timing, job_id, jitter_ms, terms.policy, first_ms, until_ms, now_ms):
             backlog.extend(
