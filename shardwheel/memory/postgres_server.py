@@ -6,6 +6,7 @@ It knows nothing of jobs or claims: those are functions on its transactions (`ow
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -66,8 +67,12 @@ class Faults:
 
 
 class MemoryPostgres:
-    def __init__(self, *, tables: Sequence[str] = (), first_day_ms: float = FIRST_DAY_MS) -> None:
+    def __init__(
+        self, *, tables: Sequence[str] = (), first_day_ms: float = FIRST_DAY_MS, seed: int = 0
+    ) -> None:
         self.faults = Faults()
+        # gen_random_uuid() and the like: chance comes from the seed alone, and goes on after a fail-over.
+        self.random = random.Random(seed)
         self.identity = Identity(system_identifier=7_000_000_000_000_000_001, timeline=1)
         self.skew_ms = 0.0
         self.tables: dict[str, dict[Hashable, Any]] = {table: {} for table in tables}

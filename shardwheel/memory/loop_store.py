@@ -1,0 +1,112 @@
+"""`MemoryLoopStore`: all that the loop asks of PostgreSQL, in memory. The twin of `store.postgres`.
+
+The methods call the same functions of `store/` as the real one; only the statements below them are twins.
+
+    server = loop_server(seed=7)
+    store = MemoryLoopStore(MemoryPool(server))
+    (job_id,) = await store.run(create_jobs, "acme", [posting])
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from psycopg import Connection
+
+from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held, ResultsStand, Settled
+from shardwheel.job import Changes
+from shardwheel.memory import (
+    claim_statements,
+    feed_statements,
+    job_statements,
+    ownership,
+    rows,
+    settle_statements,
+)
+from shardwheel.memory.connection import MemoryConnection
+from shardwheel.memory.postgres_server import MemoryPostgres
+from shardwheel.memory.store import MemoryStore
+from shardwheel.memory.transaction import Transaction
+from shardwheel.ports import PartitionState
+from shardwheel.store import claim, expand, feed, floors, heartbeat, months, settle, sweep
+from shardwheel.wire import Fire, Result
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Imported for the statements that they register.
+STATEMENT_MODULES = (claim_statements, feed_statements, job_statements, settle_statements)
+
+
+def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
+    """A migrated server. Fewer partitions make a simulation cheaper: nobody can own what has no row."""
+    server = MemoryPostgres(tables=(ownership.TABLE, *rows.TABLES), seed=seed)
+    transaction = server.begin()
+    ownership.fill_partitions(transaction, partitions)
+    transaction.commit()
+    return server
+
+
+class MemoryLoopStore(MemoryStore):
+    async def run(
+        self, fn: Callable[Concatenate[Connection[Any], P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call a function of `store/` in a transaction of its own, as `Pool.run` does."""
+
+        def work(transaction: Transaction) -> T:
+            return fn(cast(Connection[Any], MemoryConnection(transaction)), *args, **kwargs)
+
+        return await self._pool.run(work)
+
+    async def store_floors(self, fired: Sequence[PartitionState]) -> int:
+        return await self.run(floors.store_floors, fired)
+
+    @asynccontextmanager
+    async def load(self, partitions: Sequence[int]) -> AsyncIterator[AsyncIterator[Changes]]:
+        yield _one(await self._pool.run(_load, list(partitions)))
+
+    async def changes(self, partitions: Sequence[int], since: str) -> Changes:
+        return await self.run(feed.changes, partitions, since)
+
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+        return await self.run(sweep.sweep_lost, partitions, stand)
+
+    async def sweep_held(self, partitions: Sequence[int]) -> int:
+        return await self.run(sweep.sweep_held, partitions)
+
+    async def sweep_completed(self, partitions: Sequence[int]) -> int:
+        return await self.run(sweep.sweep_completed, partitions)
+
+    async def sweep_overdue(self, partitions: Sequence[int]) -> int:
+        return await self.run(sweep.sweep_overdue, partitions)
+
+    async def expand_work(self, partitions: Sequence[int], most: int) -> int:
+        return await self.run(expand.expand_work, partitions, most)
+
+    async def make_months(self) -> list[str]:
+        return await self.run(months.make_months)
+
+    async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
+        return await self.run(claim.claim, fires, claimant)
+
+    async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
+        return await self.run(claim.claimed_by, fires, token)
+
+    async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
+        return await self.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def settle(self, results: Sequence[Result]) -> Settled:
+        return await self.run(settle.settle, results)
+
+
+def _load(transaction: Transaction, partitions: list[int]) -> Changes:
+    given = {"partitions": partitions}
+    ((snapshot, horizon_xid),) = feed_statements.snapshot(transaction, {})
+    jobs = feed_statements.load_jobs(transaction, given)
+    return Changes(jobs, feed_statements.load_waiting(transaction, given), snapshot, horizon_xid)
+
+
+async def _one(changes: Changes) -> AsyncIterator[Changes]:
+    yield changes

@@ -1,0 +1,248 @@
+"""Statements that end attempts or put things right: settle, sweep, expand. Twins of the .sql files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from shardwheel.execution import WAITING_STATES
+from shardwheel.memory import ownership
+from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.rows import (
+    ATTEMPTS,
+    DEAD_LETTERS,
+    EXECUTIONS,
+    JOBS,
+    WORK_ROWS,
+    Attempt,
+    Execution,
+    Work,
+    executions,
+    is_free,
+    job_of,
+    locked_job,
+    put_execution,
+    update_job,
+    whole_now_ms,
+)
+from shardwheel.memory.transaction import Transaction
+
+_RECENTLY_MS = 120_000
+_UNFINISHED = ("queued", "held", "running", "retry_wait")
+
+
+def _attempts(transaction: Transaction, execution_id: bytes) -> Iterator[Attempt]:
+    for attempt in range(1, 1_000):
+        row = transaction.get(ATTEMPTS, (execution_id, attempt))
+        if row is None and attempt > 1:
+            return
+        if row is not None:
+            yield row
+
+
+def _timeouts(transaction: Transaction, execution_id: bytes) -> int:
+    return sum(row.outcome == "timed_out" for row in _attempts(transaction, execution_id))
+
+
+def current(transaction: Transaction, execution_id: bytes, attempt: int, token: bytes) -> Execution | None:
+    """The running row, locked, if this is its current attempt."""
+    if transaction.get(EXECUTIONS, execution_id) is None:
+        return None
+    transaction.lock(EXECUTIONS, execution_id)
+    row: Execution = transaction.get(EXECUTIONS, execution_id)
+    return row if (row.state, row.attempt, row.claim_token) == ("running", attempt, token) else None
+
+
+@statement("settle_lock")
+def settle_lock(transaction: Transaction, given: Given) -> list[Any]:
+    names = ("execution_ids", "attempts", "tokens")
+    found = []
+    for execution_id, attempt, token in sorted(zip(*(given[name] for name in names), strict=True)):
+        row = current(transaction, execution_id, attempt, token)
+        if row is None:
+            continue
+        job = job_of(transaction, row)
+        since_ms = transaction.server.now_ms() - _RECENTLY_MS
+        recent = [
+            past.ended_ms
+            for past in _attempts(transaction, execution_id)
+            if past.outcome in ("failed", "timed_out") and past.ended_ms > since_ms
+        ]
+        limits = (job.max_retries, msgspec.json.encode(job.backoff))
+        timeouts = _timeouts(transaction, execution_id)
+        found.append((execution_id, row.failures, row.crashes, *limits, timeouts, recent))
+    return found
+
+
+@statement("settle")
+def settle(transaction: Transaction, given: Given) -> list[Any]:
+    names = ("execution_ids", "attempts", "tokens", "states", "reasons", "due", "failures", "outcomes")
+    more = ("workers", "ended", "crashed")
+    settled = []
+    for execution_id, attempt, token, state, reason, due_ms, failures, outcome, *rest in sorted(
+        zip(*(given[name] for name in names + more), strict=True)
+    ):
+        row = current(transaction, execution_id, attempt, token)
+        if row is None:
+            continue
+        worker, ended_ms, crashed = rest
+        waits = state in WAITING_STATES
+        put_execution(
+            transaction,
+            row._replace(
+                state=state,
+                reason=reason or None,
+                failures=max(row.failures, failures),
+                crashes=row.crashes + crashed,
+                attempt=row.attempt + waits,
+                due_ms=due_ms if waits else row.due_ms,
+                claim_token=None,
+                lease_until_ms=None,
+                timeout_at_ms=None,
+                reported=None,
+            ),
+        )
+        key = (execution_id, attempt)
+        if transaction.get(ATTEMPTS, key) is None:
+            transaction.put(ATTEMPTS, key, Attempt(execution_id, attempt, outcome, worker, ended_ms))
+        settled.append((execution_id, state))
+    return settled
+
+
+@statement("bury")
+def bury(transaction: Transaction, given: Given) -> list[Any]:
+    for execution_id in given["execution_ids"]:
+        row: Execution = transaction.get(EXECUTIONS, execution_id)
+        if row.state == "dead":
+            transaction.put(DEAD_LETTERS, (execution_id, row.attempt), row)
+    return []
+
+
+# --- the sweep ----------------------------------------------------------------------------------------
+
+
+@statement("sweep_lost")
+def sweep_lost(transaction: Transaction, given: Given) -> list[Any]:
+    now_ms = transaction.server.now_ms()
+    settled = dict(zip(given["topic_partitions"], given["settled"], strict=True))
+    grace_ms = given["grace"].total_seconds() * 1000
+    found = []
+    for row in _free(transaction, executions(transaction, given["partitions"], "running")):
+        assert row.lease_until_ms is not None and row.timeout_at_ms is not None
+        silent = row.lease_until_ms < now_ms
+        if (silent or row.timeout_at_ms + grace_ms < now_ms) and not _is_reported(row, given, settled):
+            transaction.lock(EXECUTIONS, row.execution_id)
+            found.append(_lost(transaction, row, not silent))
+    return found[: given["most"]]
+
+
+def _is_reported(row: Execution, given: Given, settled: dict[int, int]) -> bool:
+    """Its result stands in the results topic, and was not settled yet."""
+    if row.reported is None:
+        return False
+    generation, topic_partition, offset = row.reported
+    return generation == given["generation"] and offset >= settled.get(topic_partition, offset + 1)
+
+
+def _lost(transaction: Transaction, row: Execution, hangs: bool) -> tuple[Any, ...]:
+    job = job_of(transaction, row)
+    started_ms = int(row.started_ms or row.lease_until_ms or 0)
+    head = (row.execution_id, row.job_id, row.partition, row.attempt, row.claim_token, row.worker or "")
+    limits = (job.max_retries, msgspec.json.encode(job.backoff))
+    past = (_timeouts(transaction, row.execution_id), whole_now_ms(transaction))
+    return (*head, started_ms, hangs, row.failures, row.crashes, *limits, *past)
+
+
+@statement("sweep_held")
+def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
+    written = []
+    for row in _free(transaction, executions(transaction, given["partitions"], "held")):
+        job = job_of(transaction, row)
+        if job.state == "deleted":
+            put_execution(transaction, row._replace(state="skipped", reason="deleted"))
+        elif row.reason == "handler_unknown" or (row.reason == "paused" and job.state != "paused"):
+            put_execution(transaction, row._replace(state="queued", reason=None))
+        else:
+            continue
+        written.append(Written())
+    return written[: given["most"]]
+
+
+@statement("sweep_overdue")
+def sweep_overdue(transaction: Transaction, given: Given) -> list[Any]:
+    before_ms = transaction.server.now_ms() - given["overdue"].total_seconds() * 1000
+    waiting = executions(transaction, given["partitions"], *WAITING_STATES)
+    overdue = [row for row in _free(transaction, waiting) if row.due_ms < before_ms]
+    for row in overdue[: given["most"]]:
+        put_execution(transaction, row)
+    return overdue[: given["most"]]
+
+
+@statement("sweep_completed")
+def sweep_completed(transaction: Transaction, given: Given) -> list[Any]:
+    open_jobs = {row.job_id for row in executions(transaction, given["partitions"], *_UNFINISHED)}
+    open_jobs |= {work.job_id for _, work in transaction.rows(WORK_ROWS) if work.state == "open"}
+    over = []
+    for job_id, (row, _) in sorted(transaction.rows(JOBS)):
+        if row.state != "active" or row.partition not in given["partitions"] or row.last_ms is None:
+            continue
+        state = transaction.get(ownership.TABLE, row.partition)
+        passed = row.last_ms + row.jitter_ms <= state.floor_ms and row.schedule_xid < state.floor_xid
+        if passed and job_id not in open_jobs and is_free(transaction, JOBS, job_id):
+            over.append(update_job(transaction, row._replace(state="completed")))
+    return over
+
+
+def _free(transaction: Transaction, rows: Iterator[Execution]) -> list[Execution]:
+    return [row for row in rows if is_free(transaction, EXECUTIONS, row.execution_id)]
+
+
+# --- work rows ----------------------------------------------------------------------------------------
+
+
+@statement("open_work")
+def open_work(transaction: Transaction, given: Given) -> list[Any]:
+    mine = given["partitions"]
+    found = [
+        work for _, work in transaction.rows(WORK_ROWS) if work.state == "open" and work.partition in mine
+    ]
+    for job_id in sorted({work.job_id for work in found}):
+        locked_job(transaction, job_id)
+    return [_open(transaction, work) for work in sorted(found) if is_free(transaction, WORK_ROWS, work.once)]
+
+
+def _open(transaction: Transaction, work: Work) -> tuple[Any, ...]:
+    transaction.lock(WORK_ROWS, work.once)
+    head = (work.work_id, work.job_id, work.tenant_id, work.partition, work.origin, work.schedule)
+    times = (work.anchor_ms or 0, work.jitter_ms, work.first_ms, work.last_ms, work.cursor_ms)
+    return (*head, work.schedule_no, *times, work.requeue_skipped, job_of(transaction, work).state)
+
+
+@statement("expand_work")
+def expand_work(transaction: Transaction, given: Given) -> list[Any]:
+    for execution_id, scheduled_ms, due_ms in sorted(
+        zip(given["execution_ids"], given["scheduled"], given["due"], strict=True)
+    ):
+        transaction.lock(EXECUTIONS, execution_id)
+        row: Execution | None = transaction.get(EXECUTIONS, execution_id)
+        if row is None:
+            head = (given["tenant_id"], given["partition"], given["job_id"], 0, given["origin"], "queued")
+            row = Execution(execution_id, *head, scheduled_ms, due_ms, schedule_no=given["schedule_no"])
+        elif given["requeue_skipped"] and row.state == "skipped":
+            row = row._replace(state="queued", origin=given["origin"], reason=None, due_ms=due_ms)
+        else:
+            continue
+        put_execution(transaction, row)
+    return []
+
+
+@statement("advance_work")
+def advance_work(transaction: Transaction, given: Given) -> list[Any]:
+    ((key, work),) = [
+        (key, work) for key, work in transaction.rows(WORK_ROWS) if work.work_id == given["work_id"]
+    ]
+    cursor_ms = given["cursor_ms"] if given["cursor_ms"] is not None else work.cursor_ms
+    transaction.put(WORK_ROWS, key, work._replace(cursor_ms=cursor_ms, state=given["state"]))
+    return [Written()]
