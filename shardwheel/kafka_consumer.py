@@ -27,6 +27,7 @@ from shardwheel.logs import get_logger
 from shardwheel.ports import Record, TopicPartition
 
 CONFIRM_POLL_S = 0.05
+UNANSWERED_S = 60.0
 CLOSE_LIMIT_S = 10.0
 
 _Answer = TypeVar("_Answer")
@@ -43,7 +44,7 @@ class KafkaConsumer:
         self._limit_s = limit_s
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._commits = Commits()
-        self._commit_under_way = False
+        self._next_commit_at = 0.0
         self._ahead: deque[Record] = deque()
         self._gaps: frozenset[TopicPartition] = frozenset()
         self._pause_wanted = self._paused = self._closed = False
@@ -121,11 +122,13 @@ class KafkaConsumer:
                 )
 
     def _ask_for_commit(self) -> None:
-        """One at a time: of two under way, the older might be stored last."""
-        if self._commits.owed and not self._commit_under_way:
+        """One at a time: of two under way, the older might be stored last. One that was not even answered
+        with a failure for a minute is not under way any more."""
+        now = time.monotonic()
+        if self._commits.owed and now > self._next_commit_at:
             offsets = [_Place(*place, offset) for place, offset in self._commits.owed.items()]
             self._driver.commit(offsets=offsets, asynchronous=True)
-            self._commit_under_way = True
+            self._next_commit_at = now + UNANSWERED_S
 
     def _apply_pause(self) -> None:
         if self._pause_wanted != self._paused:
@@ -179,7 +182,7 @@ class KafkaConsumer:
         self._ahead = deque(record for record in self._ahead if (record[0], record[1]) not in gone)
 
     def _on_commit(self, error: confluent_kafka.KafkaError | None, places: list[_Place]) -> None:
-        self._commit_under_way = False
+        self._next_commit_at = 0.0
         for place in places:
             if error is None and place.error is None:
                 self._commits.confirm(TopicPartition(place.topic, place.partition), place.offset)

@@ -103,7 +103,8 @@ class KafkaRig:
         return Kafka(self.server.bootstrap, buffer_messages=buffer_messages, limit_s=PATIENCE_S)
 
     def hasty_bus(self) -> Kafka:
-        return Kafka(self.server.bootstrap, limit_s=1.0, stall_s=1.0, close_limit_s=1.0)
+        settings = {"topic.metadata.propagation.max.ms": "100"}
+        return Kafka(self.server.bootstrap, settings, limit_s=1.0, stall_s=1.0, close_limit_s=1.0)
 
     def bus_without_server(self, buffer_messages: int = 10_000) -> Kafka:
         return Kafka(NOWHERE, buffer_messages=buffer_messages, limit_s=0.5, close_limit_s=0.2)

@@ -100,6 +100,26 @@ async def test_refuses_what_has_no_room_and_takes_nothing_of_it(rig: BusRig) -> 
 
 
 @trio_test
+async def test_what_can_not_be_delivered_yet_is_delivered_later(rig: BusRig) -> None:
+    """The real producer is told that its deliveries failed, and starts over until they do not."""
+    with trio.fail_after(PATIENCE_S):
+        spec = TopicSpec(unique("bus"), 1, HOUR_MS)
+        producer = rig.hasty_bus().producer()
+        tickets = [producer.publish(cycle(spec.name, [number], 1)) for number in range(10)]
+        with trio.move_on_after(1):
+            await producer.wait_acknowledged(1)
+        assert producer.acknowledged == 0
+        await rig.bus().ensure_topics([spec])
+        tickets += [producer.publish(cycle(spec.name, [number], 1)) for number in range(10, 20)]
+        await producer.wait_acknowledged(tickets[-1])
+        await producer.close()
+        consumer = rig.bus().consumer(unique("group"), [spec.name])
+        records = await take_until(consumer, lambda records: len(set(values_of(records))) == 20)
+        assert first_copies(records) == {0: list(range(20))}
+        await consumer.close()
+
+
+@trio_test
 async def test_refuses_a_message_that_no_broker_takes(rig: BusRig) -> None:
     producer = rig.bus_without_server().producer()
     with pytest.raises(UsageError):
