@@ -10,7 +10,7 @@ from typing import Protocol
 import trio
 
 from shardwheel.coordinator.floor import FloorMover, FloorStore
-from shardwheel.errors import UnavailableError
+from shardwheel.errors import NotFoundError, UnavailableError
 from shardwheel.logs import get_logger
 from shardwheel.ports import Bus, Election, Leases
 from shardwheel.service import Service
@@ -48,7 +48,7 @@ class Lead:
             try:
                 await self.run_once(election)
                 self._service.health.well("lead")
-            except UnavailableError as error:
+            except (UnavailableError, NotFoundError) as error:
                 self._service.health.unwell("lead", str(error))
             with trio.move_on_after(ROUND_S):
                 await self._service.stopping.wait()

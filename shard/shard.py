@@ -14,13 +14,13 @@ others go on. Cut off from etcd and PostgreSQL both for `isolation_limit_s`, the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import trio
 
 from shardwheel.clock import DatabaseClock
-from shardwheel.errors import OwnershipError, UnavailableError
+from shardwheel.errors import NotFoundError, OwnershipError, UnavailableError
 from shardwheel.execution import ResultsStand
 from shardwheel.logs import get_logger
 from shardwheel.metrics import (
@@ -30,14 +30,14 @@ from shardwheel.metrics import (
     SHARD_HEARTBEAT_AGE,
     WHEEL_ENTRIES,
 )
-from shardwheel.ports import Bus, Leases, Put
+from shardwheel.ports import Bus, Leases, Put, TopicSpec
 from shardwheel.service import Service
 from shardwheel.shard.holding import Holding
 from shardwheel.shard.intake import Intake
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.owner import Owner, OwnerStore
 from shardwheel.shard.ticker import Ticker
-from shardwheel.topics import JOB_TOPICS, RESULTS, RESULTS_GROUP
+from shardwheel.topics import JOB_TOPICS, RESULTS, RESULTS_GROUP, job_topics, result_topics
 
 TICK_S = 0.004
 EXPANDED_AT_ONCE = 2_000
@@ -78,6 +78,7 @@ class Shard:
         self._bus = bus
         self._results_bus = results_bus
         self._leases = leases
+        self._topic_partitions = topic_partitions
         self._lease_ttl_s = lease_ttl_s
         self._isolation_limit_s = isolation_limit_s
         self._tick_s = tick_s
@@ -134,7 +135,8 @@ class Shard:
         try:
             await step()
             self._service.health.well(part)
-        except UnavailableError as error:
+        except (UnavailableError, NotFoundError) as error:
+            # Not found: topics that are gone with Kafka's data; the own loop makes them anew.
             self._service.health.unwell(part, str(error))
             self._log.warning("out of reach", part=part, reason=str(error))
             self._stop_if_isolated()
@@ -178,7 +180,7 @@ class Shard:
     async def _check_ground(self) -> None:
         """Kafka's data or PostgreSQL may be another one than before: then everything is taken anew, and what
         the claim floor does not vouch for is fired again."""
-        generation = await self._bus.generation(JOB_TOPICS)
+        generation = await _generation(self._bus, JOB_TOPICS, job_topics(self._topic_partitions))
         identity = await self._store.identity()
         if (generation, identity) != (self._owner.generation, self._owner.identity):
             if self._owner.generation:
@@ -218,7 +220,7 @@ class Shard:
         self._rounds += 1
 
     async def _results_stand(self) -> ResultsStand:
-        generation = await self._results_bus.generation([RESULTS])
+        generation = await _generation(self._results_bus, [RESULTS], result_topics(self._topic_partitions))
         committed = await self._results_bus.committed_offsets(RESULTS_GROUP, [RESULTS])
         ends = await self._results_bus.end_offsets([RESULTS])
         settled = {place.topic_partition: committed.get(place, 0) for place in ends}
@@ -254,3 +256,12 @@ class Shard:
         if trio.current_time() - max(self._heard.values()) > self._isolation_limit_s and self.holdings:
             self._log.error("isolated", limit_s=self._isolation_limit_s)
             self._owner.drop(self._owner.partitions)
+
+
+async def _generation(bus: Bus, topics: Sequence[str], specs: Sequence[TopicSpec]) -> str:
+    """Kafka's generation; topics that are gone with Kafka's data are made anew."""
+    try:
+        return await bus.generation(topics)
+    except NotFoundError:
+        await bus.ensure_topics(specs)
+        return await bus.generation(topics)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import trio
 
-from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
@@ -189,7 +189,7 @@ class Worker:
             try:
                 await self.beat()
                 self._service.health.well("heartbeat")
-            except UnavailableError as error:
+            except (UnavailableError, NotFoundError) as error:
                 self._service.health.unwell("heartbeat", str(error))
 
     async def beat(self) -> None:

@@ -1,0 +1,123 @@
+"""The loop on real servers: shard, worker and result processor as processes, as in production.
+
+A test kills, freezes and restarts what it likes; whatever it does, every process is ended afterwards. Every
+wait has a limit that only a broken loop reaches.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from shardwheel.posting import parse_posting
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.job_row import JobRow
+from shardwheel.store.jobs import create_jobs, get_job
+
+LIMIT_S = 180.0
+
+
+class Loop:
+    def __init__(self, folder: Path, dsn: str, etcd: str, kafka: str, cluster: str) -> None:
+        self._folder = folder
+        self._dsn = dsn
+        self._environment = {
+            name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name
+        } | {
+            "SHARDWHEEL_POSTGRES_DSN": dsn,
+            "SHARDWHEEL_ETCD_ENDPOINTS": etcd,
+            "SHARDWHEEL_KAFKA_BOOTSTRAP": kafka,
+            "SHARDWHEEL_CLUSTER": cluster,
+            "SHARDWHEEL_TOPIC_PARTITIONS": "2",
+            "SHARDWHEEL_HANDLERS": "tests.integration.loop.handlers",
+            # A busy machine must not look like a dead shard.
+            "SHARDWHEEL_LEASE_TTL_S": "10",
+        }
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        log = self._folder / f"{command[0]}-{len(self._processes)}.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "shardwheel.cli", *command],
+                env=self._environment,
+                cwd=Path(__file__).parents[3],
+                stdout=stream,
+                stderr=stream,
+            )
+        self._processes.append(process)
+        return process
+
+    def start_all(self) -> tuple[subprocess.Popen[bytes], ...]:
+        return tuple(self.start(role) for role in ("shard", "worker", "results"))
+
+    def end(self, process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGKILL) -> int:
+        process.send_signal(number)
+        return process.wait(LIMIT_S)
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait(LIMIT_S)
+
+    def logs(self) -> str:
+        """What a failed wait shows: the last words of everybody."""
+        return "\n".join(
+            f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-8:])
+            for path in sorted(self._folder.glob("*.log"))
+        )
+
+    # --- tables --------------------------------------------------------------------------------------
+
+    def connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._dsn, autocommit=True)
+
+    def create(self, task: str, **fields: Any) -> JobRow:
+        with self.connect() as conn:
+            (job_id,) = create_jobs(conn, "default", [parse_posting({"task": task} | fields)])
+            return get_job(conn, "default", job_id)
+
+    def executions(self, job: JobRow) -> list[dict[str, Any]]:
+        with self.connect() as conn:
+            cursor = conn.cursor(row_factory=psycopg.rows.dict_row)
+            return cursor.execute(
+                """SELECT *, shardwheel.ms(scheduled_at) AS at_ms
+                     FROM shardwheel.executions WHERE job_id = %s ORDER BY execution_id""",
+                [Uuid(job.job_id)],
+            ).fetchall()
+
+    def states(self, job: JobRow) -> list[str]:
+        return [row["state"] for row in self.executions(job)]
+
+    def count(self, job: JobRow, state: str = "succeeded") -> int:
+        return self.states(job).count(state)
+
+    def wait(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                if condition():
+                    return
+            except psycopg.OperationalError:
+                pass  # The test took PostgreSQL away.
+            assert time.monotonic() < deadline, f"{what}: did not happen within {LIMIT_S:g} s\n{self.logs()}"
+            time.sleep(0.05)
+
+    def check_whole(self, job: JobRow) -> None:
+        """Every time of the schedule up to the last one that ran has run: none lost. (None is doubled: the
+        execution id, computed from the time, is the primary key.)"""
+        done = [row["at_ms"] for row in self.executions(job) if row["state"] == "succeeded"]
+        expected = list(job.timing.times_between(job.effective_from_ms - 1, done[-1]))
+        assert done == expected
