@@ -1,0 +1,226 @@
+"""What the contract suite of the loop's store needs: the store, a look at its rows, and some time travel.
+
+Two rigs: the twin in memory under a clock that jumps, and a real PostgreSQL. Whatever a scenario does goes
+through the same functions of `store/` on both; only what time would bring is set here by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import psycopg
+from trio.testing import wait_all_tasks_blocked
+
+from shardwheel.memory import ownership, rows
+from shardwheel.memory.connection import MemoryConnection
+from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
+from shardwheel.memory.pool import MemoryPool
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
+from tests.contract.store_rig import PATIENCE_S, eventually
+
+T = TypeVar("T")
+LoopStore = PostgresStore | MemoryLoopStore
+
+
+class Seen(NamedTuple):
+    """An execution as a scenario looks at it."""
+
+    scheduled_ms: int
+    state: str
+    reason: str | None
+    attempt: int
+    origin: str
+
+
+class LoopRig(Protocol):
+    def open(self) -> AbstractAsyncContextManager[LoopStore]: ...
+
+    async def run(self, fn: Callable[..., T], *args: Any) -> T:
+        """Call a function of `store/` in a transaction of its own."""
+
+    def long(self, fn: Callable[..., Any], *args: Any) -> AbstractAsyncContextManager[None]:
+        """The same, but the transaction is committed only when the block ends."""
+
+    async def until_somebody_waits(self) -> None: ...
+
+    async def executions(self) -> list[Seen]:
+        """All of them, in the order of their ids."""
+
+    async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Skip ranges (reason, count) and work rows (origin, count)."""
+
+    async def age(self, job_id: bytes, by_ms: int) -> None:
+        """As if the job had been made that much earlier."""
+
+    async def set_floor(self, partition: int, floor_ms: int, fired_through_ms: int) -> None:
+        """All with a fire time up to here, of schedules as they are now, met the claim."""
+
+    async def end_leases(self) -> None: ...
+
+    async def make_overdue(self) -> None:
+        """Whatever waits was due an hour ago."""
+
+
+class MemoryLoopRig:
+    def __init__(self) -> None:
+        self.server = loop_server()
+        self._store = MemoryLoopStore(MemoryPool(self.server, limit_s=PATIENCE_S))
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[LoopStore]:
+        yield self._store
+
+    async def run(self, fn: Callable[..., T], *args: Any) -> T:
+        return await self._store.run(fn, *args)
+
+    @asynccontextmanager
+    async def long(self, fn: Callable[..., Any], *args: Any) -> AsyncIterator[None]:
+        transaction = self.server.begin()
+        fn(cast(Any, MemoryConnection(transaction)), *args)
+        yield
+        transaction.commit()
+
+    async def until_somebody_waits(self) -> None:
+        await wait_all_tasks_blocked()
+
+    async def executions(self) -> list[Seen]:
+        table = sorted(self.server.tables[rows.EXECUTIONS].values())
+        return [Seen(x.scheduled_ms, x.state, x.reason, x.attempt, x.origin) for x in table]
+
+    async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        skips = [(row.reason, row.times) for row in self.server.tables[rows.SKIP_RANGES].values()]
+        return skips, [(row.origin, row.times) for row in self.server.tables[rows.WORK_ROWS].values()]
+
+    async def age(self, job_id: bytes, by_ms: int) -> None:
+        stored: rows.StoredJob = self.server.tables[rows.JOBS][job_id]
+        row = stored.row
+        earlier = row._replace(
+            effective_from_ms=row.effective_from_ms - by_ms,
+            anchor_ms=None if row.anchor_ms is None else row.anchor_ms - by_ms,
+            start_ms=None if row.start_ms is None else row.start_ms - by_ms,
+        )
+        self.server.tables[rows.JOBS][job_id] = stored._replace(row=earlier)
+
+    async def set_floor(self, partition: int, floor_ms: int, fired_through_ms: int) -> None:
+        state = self.server.tables[ownership.TABLE][partition]
+        self.server.tables[ownership.TABLE][partition] = state._replace(
+            floor_ms=floor_ms,
+            fired_through_ms=fired_through_ms,
+            floor_xid=self.server.next_xid,
+            horizon_xid=self.server.next_xid,
+        )
+
+    async def end_leases(self) -> None:
+        self._update("running", lease_until_ms=self.server.now_ms() - 1000)
+
+    async def make_overdue(self) -> None:
+        self._update("queued", due_ms=self.server.now_ms() - 3_600_000)
+
+    def _update(self, state: str, **columns: Any) -> None:
+        table = self.server.tables[rows.EXECUTIONS]
+        for key, row in table.items():
+            if row.state == state:
+                table[key] = row._replace(**columns)
+
+
+class PostgresLoopRig:
+    def __init__(self, dsn: str, connection: psycopg.Connection[Any]) -> None:
+        self._dsn = dsn
+        self._connection = connection
+        self._pool: Pool | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[LoopStore]:
+        async with Pool(self._dsn, name="contract", size=4, limit_s=PATIENCE_S) as pool:
+            self._pool = pool
+            yield PostgresStore(pool)
+
+    async def run(self, fn: Callable[..., T], *args: Any) -> T:
+        assert self._pool is not None
+        return await self._pool.run(fn, *args)
+
+    @asynccontextmanager
+    async def long(self, fn: Callable[..., Any], *args: Any) -> AsyncIterator[None]:
+        with psycopg.connect(self._dsn) as connection:
+            fn(connection, *args)
+            yield
+            connection.commit()
+
+    async def until_somebody_waits(self) -> None:
+        async def waits() -> bool:
+            return bool(
+                self._rows(
+                    b"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                    b" AND application_name = 'shardwheel contract' AND datname = current_database()"
+                )
+            )
+
+        await eventually(waits)
+
+    async def executions(self) -> list[Seen]:
+        found = self._rows(
+            b"SELECT shardwheel.ms(scheduled_at), state, reason, attempt, origin"
+            b" FROM shardwheel.executions ORDER BY execution_id"
+        )
+        return [Seen._make(row) for row in found]
+
+    async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        skips = self._rows(b"SELECT reason, count FROM shardwheel.skip_ranges ORDER BY created_at")
+        return skips, self._rows(b"SELECT origin, count FROM shardwheel.work_rows ORDER BY work_id")
+
+    async def age(self, job_id: bytes, by_ms: int) -> None:
+        """Triggers are off while its times are set back."""
+        with self._connection.transaction():
+            self._connection.execute("SET LOCAL session_replication_role = replica")
+            self._connection.execute(
+                """UPDATE shardwheel.jobs SET effective_from = effective_from - %(by)s * interval '1 ms',
+                          anchor_at = anchor_at - %(by)s * interval '1 ms',
+                          start_at = start_at - %(by)s * interval '1 ms' WHERE job_id = %(job)s""",
+                {"by": by_ms, "job": Uuid(job_id)},
+            )
+
+    async def set_floor(self, partition: int, floor_ms: int, fired_through_ms: int) -> None:
+        self._connection.execute(
+            """UPDATE shardwheel.partitions SET floor_ms = %s, fired_through_ms = %s,
+                      floor_xid = pg_snapshot_xmax(pg_current_snapshot()),
+                      horizon_xid = pg_snapshot_xmax(pg_current_snapshot())
+                WHERE partition = %s""",
+            [floor_ms, fired_through_ms, partition],
+        )
+
+    async def end_leases(self) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.executions SET lease_until = clock_timestamp() - interval '1 s'"
+            " WHERE state = 'running'"
+        )
+
+    async def make_overdue(self) -> None:
+        with self._connection.transaction():
+            self._connection.execute("SET LOCAL session_replication_role = replica")
+            self._connection.execute(
+                "UPDATE shardwheel.executions SET due_at = clock_timestamp() - interval '1 h'"
+                " WHERE state = 'queued'"
+            )
+
+    def _rows(self, statement: bytes) -> list[Any]:
+        return self._connection.execute(statement).fetchall()
+
+
+@contextmanager
+def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
+    """On a migrated database that tests share one after another: each finds it empty."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
+            " shardwheel.work_rows, shardwheel.dead_letters"
+        )
+        connection.execute(
+            "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"
+            " horizon_xid = DEFAULT, floor_ms = DEFAULT, floor_xid = DEFAULT, kafka_generation = DEFAULT,"
+            " timeline = DEFAULT, system_identifier = DEFAULT"
+        )
+        yield PostgresLoopRig(dsn, connection)
