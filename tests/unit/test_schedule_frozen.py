@@ -54,6 +54,7 @@ FROZEN: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("0 0 * * FRI#5", UTC, {}, "2026-11-01T00:00Z", "2027-01-29T00:00Z"),
     ("0 0 * * 5L", UTC, {}, "2026-11-01T00:00Z", "2026-11-27T00:00Z"),
     ("0 0 * * L5", UTC, {}, "2026-11-27T00:00Z", "2026-12-25T00:00Z"),
+    ("0 0 * * 5L", UTC, {}, "2027-01-01T00:00Z", "2027-01-29T00:00Z"),  # the fifth
     # Day of month and day of week: either, unless one starts with a star; then both.
     ("0 0 13 * 5", UTC, {}, "2026-11-18T00:00Z", "2026-11-20T00:00Z"),
     ("0 0 13 * 5", UTC, {}, "2026-12-12T00:00Z", "2026-12-13T00:00Z"),
@@ -90,6 +91,7 @@ FROZEN: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("30 2 * * *", BERLIN, {}, "2026-10-25T00:30Z", "2026-10-26T01:30Z"),
     ("30 2 * * *", BERLIN, LAST, "2026-10-24T12:00Z", "2026-10-25T01:30Z"),
     ("30 2 * * *", BERLIN, BOTH, "2026-10-25T00:30Z", "2026-10-25T01:30Z"),
+    ("30 2 25 10 *", BERLIN, BOTH, "2026-10-25T00:30Z", "2026-10-25T01:30Z"),
     ("0 * * * *", BERLIN, {}, "2026-10-25T00:00Z", "2026-10-25T01:00Z"),  # a rhythm goes on
     ("45 1 * * *", NEW_YORK, LAST, "2026-11-01T04:00Z", "2026-11-01T06:45Z"),
     # A day that Samoa left out altogether: its times came at once when the next one began.
