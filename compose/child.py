@@ -35,7 +35,7 @@ class Child:
     address: str = ""
     stop_signal: signal.Signals = signal.SIGTERM
     stop_limit_s: float = 15.0
-    ready_limit_s: float = 120.0
+    ready_limit_s: float = 300.0
 
 
 class Life:

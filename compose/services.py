@@ -38,21 +38,33 @@ class Wish:
 
 
 class ServiceLine(NamedTuple):
-    """A role, which is also the command's name; how many processes of it a wish asks for; the port of a
-    service that people look for at a known place (0: any free one)."""
+    """A role, which is also the command's name; how many processes of it a wish asks for; its arguments; the
+    port of a service that people look for at a known place (0: any free one)."""
 
     role: str
     count: Callable[[Wish], int]
+    arguments: tuple[str, ...] = ()
     port: Callable[[Wish], int] = lambda wish: 0
 
 
-SERVICES: tuple[ServiceLine, ...] = (ServiceLine("shard", lambda wish: wish.shards),)
+def _workers(wish: Wish) -> int:
+    """Without handlers a worker has nothing to run."""
+    return wish.workers if wish.settings.handlers else 0
+
+
+SERVICES: tuple[ServiceLine, ...] = (
+    ServiceLine("results", lambda wish: 1),
+    ServiceLine("worker", _workers, ("--pool", "short")),
+    ServiceLine("worker", _workers, ("--pool", "medium")),
+    ServiceLine("worker", _workers, ("--pool", "long")),
+    ServiceLine("shard", lambda wish: wish.shards),
+)
 
 
 def service_children(wish: Wish) -> list[Child]:
     """A child for each service process of the wish."""
     return [
-        _child(line.role, f"{line.role}-{number}", _door(line, wish), wish)
+        _child(line, "-".join([line.role, *line.arguments[1::2], str(number)]), wish)
         for line in SERVICES
         for number in range(1, line.count(wish) + 1)
     ]
@@ -65,12 +77,13 @@ def _door(line: ServiceLine, wish: Wish) -> int:
     return port or ports.choose()
 
 
-def _child(role: str, name: str, port: int, wish: Wish) -> Child:
+def _child(line: ServiceLine, name: str, wish: Wish) -> Child:
+    port = _door(line, wish)
     address = f"{ports.LOOPBACK}:{port}"
     return Child(
-        role=role,
+        role=line.role,
         id=name,
-        argv=tuple(tied([sys.executable, "-P", "-m", "shardwheel.cli", role])),
+        argv=tuple(tied([sys.executable, "-P", "-m", "shardwheel.cli", line.role, *line.arguments])),
         environment=_environment(wish, port),
         log_path=wish.folder / "logs" / f"{name}.log",
         ready=lambda: answers(f"http://{address}/healthz"),

@@ -32,7 +32,10 @@ def test_what_the_settings_point_elsewhere_is_not_started(tmp_path: Path) -> Non
 def test_each_service_process_has_a_name_a_door_and_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = (ServiceLine("shard", lambda wish: wish.shards), ServiceLine("worker", lambda wish: wish.workers))
+    lines = (
+        ServiceLine("shard", lambda wish: wish.shards),
+        ServiceLine("worker", lambda wish: wish.workers, ("--pool", "long")),
+    )
     monkeypatch.setattr(services, "SERVICES", lines)
     monkeypatch.setenv("SHARDWHEEL_HANDLERS", "of.the.environment")
     wish = Wish(folder=tmp_path, settings=Settings(handlers="of.the.flag"), shards=2, workers=1)
@@ -40,11 +43,12 @@ def test_each_service_process_has_a_name_a_door_and_the_data_folder(
     assert [(child.role, child.id) for child in children] == [
         ("shard", "shard-1"),
         ("shard", "shard-2"),
-        ("worker", "worker-1"),
+        ("worker", "worker-long-1"),
     ]
     assert len({child.address for child in children}) == 3
+    assert children[0].argv[-1] == "shard"
+    assert children[2].argv[-3:] == ("worker", "--pool", "long")
     for child in children:
-        assert child.argv[-1] == child.role
         assert child.address == f"127.0.0.1:{child.environment['SHARDWHEEL_HTTP_PORT']}"
         assert child.environment["SHARDWHEEL_DATA"] == str(tmp_path)
         assert child.environment["SHARDWHEEL_HANDLERS"] == "of.the.flag"
@@ -53,7 +57,7 @@ def test_each_service_process_has_a_name_a_door_and_the_data_folder(
 def test_a_door_at_a_known_place_is_refused_in_one_line_when_it_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = ServiceLine("api", lambda wish: 1, lambda wish: wish.settings.http_port)
+    line = ServiceLine("api", lambda wish: 1, port=lambda wish: wish.settings.http_port)
     monkeypatch.setattr(services, "SERVICES", (line,))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
