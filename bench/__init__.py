@@ -1,2 +1,1 @@
-"""The benchmarks: one file each, one for measuring, one for reporting.
-"""
+"""The benchmarks: one file each, one for measuring, one for reporting."""

@@ -1,7 +1,50 @@
-"""`shardctl bench …`: the benchmarks as commands."""
+"""`shardctl bench …`: one command a benchmark. Each file beside this one measures; here it is called."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-app = typer.Typer(help="Measure: each benchmark starts what it needs.", no_args_is_help=True)
+from shardwheel.bench import wheel as wheel_bench
+from shardwheel.bench.report import print_json, say
+
+app = typer.Typer(
+    help="Measure: progress on standard error, the answer on standard output.", no_args_is_help=True
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", help="Draw a picture into this PNG file.", dir_okay=False)
+]
+
+
+@app.callback()
+def bench() -> None:
+    """Measure: progress on standard error, the answer on standard output."""
+
+
+@app.command()
+def wheel(
+    as_json: JsonOption = False,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="How long to turn wheels, all sizes together.")
+    ] = 40.0,
+    plot: PlotOption = None,
+) -> None:
+    """Time, touches and memory of the timing wheel, beside heapq, croniter and cronsim.
+
+    Examples:
+
+        shardctl bench wheel
+
+        shardctl bench wheel --json --plot wheel.png
+    """
+    result = wheel_bench.bench_wheel(seconds, say)
+    if plot is not None:
+        wheel_bench.picture(result, plot)
+    if as_json:
+        print_json(result)
+    else:
+        wheel_bench.print_result(result)

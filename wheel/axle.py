@@ -77,15 +77,20 @@ class Axle:
         return due
 
     def prepare(self, most: int) -> int:
-        """Let the next wheels of the round pour ahead, at most so many entries together."""
+        """Let the next wheels of the round pour ahead, at most so many entries together.
+
+        Each has an equal share, so that none that has hours to pour keeps others from their next second.
+        """
+        turns = -(-len(self._wheels) // _CALLS_A_ROUND)
         moved = 0
-        for _ in range(-(-len(self._wheels) // _CALLS_A_ROUND)):
+        for turn in range(turns):
             wheel = self._next_of_the_round()
+            if wheel is None:
+                continue
             # What came late since the last advance must come out of the next one, not be lost here.
-            if wheel is not None and wheel.stand_ms <= self.stand_ms < wheel.wake_ms:
+            if wheel.stand_ms <= self.stand_ms < wheel.wake_ms:
                 wheel.advance(self.stand_ms)
-            if wheel is not None:
-                moved += wheel.prepare(most - moved)
+            moved += wheel.prepare((most - moved) // (turns - turn))
         return moved
 
     def fired_through_ms(self, partition: int) -> int:

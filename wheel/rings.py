@@ -2,11 +2,11 @@
 
 Where a row lies is decided by *limits*, one a level: all that is due before `limits[n]` lies in the
 levels 0 … n. A limit is always the start of a slot of the level above, namely of the next one to be
-poured. At a stand of 100,000 ms, for example:
+poured. A new wheel that stands at 100,000 ms, for example:
 
-    level 0   100,001 … 100,351    limit 0 = 100,352, where slot 196 of level 1 begins (196 × 512)
-    level 1   100,352 … 262,143    limit 1 = 262,144, where slot 1 of level 2 begins
-    level 2   262,144 … 134,217,727, and so on
+    level 0   100,001 … 100,863    limit 0 = 100,864, where slot 197 of level 1 begins (197 × 512)
+    level 1   100,864 … 524,287    limit 1 = 524,288, where slot 2 of level 2 begins
+    level 2   524,288 … 268,435,455, and so on
 
 Time moves limits in two ways. `prepare` pours the next slot ahead of need, a few rows a call, as soon as
 the ring below has room; a slot of which rows are left still counts as not poured, and newcomers for its
@@ -64,6 +64,8 @@ class Rings:
         self._limits = [0] * (LEVELS - 1) + [END_MS]
         for number in range(LEVELS - 1):
             self._raise_limit(number, stand_ms)
+        # Empty slots cost nothing to pour: so the first entries find every ring open as far as it reaches.
+        self.prepare(1)
 
     def __len__(self) -> int:
         """How many rows wait for their time."""

@@ -1,0 +1,100 @@
+"""How the benchmarks answer: a table for people, one JSON value for scripts, a picture on request.
+
+Standard output holds the answer and nothing else; progress goes to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from shardwheel.errors import UsageError
+
+
+def say(line: str) -> None:
+    """Tell on standard error how far it is."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def print_json(result: Any) -> None:
+    """The one JSON value on standard output."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table with the first column to the left and all others, figures, to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(figure(value) for value in row))
+    console = Console(highlight=False)
+    console.print(f"\n{title}", style="bold")
+    console.print(table)
+
+
+def print_machine(machine: Mapping[str, Any]) -> None:
+    """The small print below a table."""
+    Console(highlight=False).print(
+        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_1_min']}, "
+        f"{machine['system']}, Python {machine['python']}",
+        style="dim",
+    )
+
+
+def figure(value: object) -> str:
+    """A figure with three significant digits, a large one whole, with commas."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class Panel(NamedTuple):
+    """One diagram of a picture: lines (name → values) over x."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+    log: bool = False
+
+
+def save_picture(path: Path, title: str, panels: Sequence[Panel]) -> None:
+    """Draw the panels side by side, two a row, into a PNG file."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError(
+            "--plot needs matplotlib, which is not installed: pip install 'shardwheel[plot]'", field="plot"
+        ) from error
+    rows = (len(panels) + 1) // 2
+    picture = Figure(figsize=(11, 3.8 * rows), layout="constrained")
+    FigureCanvasAgg(picture)
+    picture.suptitle(title)
+    for axes, panel in zip(picture.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
+        _draw(axes, panel)
+    picture.savefig(path, dpi=110)
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    for name, values in panel.lines.items():
+        axes.plot(panel.x, values, marker="o", label=name)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label, xscale="log")
+    axes.set_xticks(panel.x, [figure(x) for x in panel.x])
+    axes.minorticks_off()
+    if panel.log:
+        axes.set_yscale("log")
+    else:
+        # Room above the highest point, so that a flat line does not lie on the frame.
+        axes.set_ylim(0, 1.15 * max(max(values) for values in panel.lines.values()))
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize="small")
