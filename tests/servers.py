@@ -71,7 +71,7 @@ def durable_etcd(folder: Path) -> EtcdServer:
 
 def hasty_kafka(folder: Path) -> KafkaServer:
     jars.ensure()
-    return KafkaServer(folder, quick_start=True)
+    return KafkaServer(folder)
 
 
 @pytest.fixture(scope="session")
