@@ -16,7 +16,7 @@ from shardwheel.errors import UsageError
 
 
 class EtcdServer(Server):
-    """`durable=False` is for tests that do not kill it: what it acknowledged may be in its own memory only."""
+    """`durable=False` is for tests that do not kill it: acknowledged writes may be in its own memory only."""
 
     name = "etcd"
     data_version = "3.5"
