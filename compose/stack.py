@@ -44,7 +44,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
         return [pid for pid in self.births if self._is_alive(pid)]
 
     def _is_alive(self, pid: int) -> bool:
-        return birth_of(pid) == self.births[pid] != ""
+        return birth_of(pid) == self.births.get(pid) != ""
 
 
 def default_folder() -> Path:
