@@ -27,7 +27,7 @@ RATE_PER_S: Final = 2_000
 _BORDER_MS: Final = 13_376 << 27
 STAND_MS: Final = _BORDER_MS - 310_000
 _ORDINARY_MS: Final = 300_000
-_SEGMENT_MS: Final = 30_000
+SEGMENT_MS: Final = 30_000
 POUR_AT_MOST: Final = 512
 _HOUR_MS: Final = 3_600_000
 _MONTH_MS: Final = 30 * 86_400_000
@@ -120,7 +120,7 @@ def _turn(load: Load, advance: Callable[[int], Due], prepare: Callable[[int], in
     """Segment after segment, no longer than the limit; the border comes last, whatever the time."""
     until_ns = perf_counter_ns() + int(limit_s * 1e9)
     tallies = []
-    for begin_ms in range(STAND_MS, STAND_MS + _ORDINARY_MS, _SEGMENT_MS):
+    for begin_ms in range(STAND_MS, STAND_MS + _ORDINARY_MS, SEGMENT_MS):
         tallies.append(_turn_through(begin_ms, load, advance, prepare))
         if perf_counter_ns() > until_ns:
             break
@@ -133,7 +133,7 @@ def _turn_through(
 ) -> _Tally:
     tally = _Tally()
     tally.touched = -sum(wheel.touched for wheel in load.wheels)
-    for now_ms in range(begin_ms + TICK_MS, begin_ms + _SEGMENT_MS + 1, TICK_MS):
+    for now_ms in range(begin_ms + TICK_MS, begin_ms + SEGMENT_MS + 1, TICK_MS):
         begun_ns = perf_counter_ns()
         begun_cpu_ns = thread_time_ns()
         due = advance(now_ms)

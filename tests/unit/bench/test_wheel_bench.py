@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from shardwheel.bench import commands, report, wheel
+from shardwheel.bench import commands, report, turning, wheel
 from shardwheel.bench.footprint import footprint
 from shardwheel.bench.turning import STAND_MS, Load, turn_wheel
 from shardwheel.errors import UsageError
@@ -20,7 +20,9 @@ SMALL = (1_024,)
 @pytest.fixture(scope="module")
 def result() -> wheel.Result:
     """One small run for all tests of this file."""
-    return wheel.bench_wheel(0.1, lambda _: None, held=SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turning, "SEGMENT_MS", 1_000)
+        return wheel.bench_wheel(0.1, lambda _: None, held=SMALL)
 
 
 def test_the_answer_has_the_fields_of_the_contract(result: wheel.Result) -> None:
