@@ -1,7 +1,9 @@
 """The loop on real servers: shard, worker and result processor as processes, as in production.
 
 A test kills, freezes and restarts what it likes; whatever it does, every process is ended afterwards. Every
-wait has a limit that only a broken loop reaches.
+wait has a limit that only a broken loop reaches. As in production somebody supervises: a process that dies
+by itself is started again (Kafka's driver aborts its process now and then when a broker vanishes in the
+middle of an admin request: `rd_kafka_enq_once_del_source_return: Assertion failed`).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class Loop:
             "SHARDWHEEL_LEASE_TTL_S": "10",
         }
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._supervised: dict[str, subprocess.Popen[bytes]] = {}
 
     # --- processes -----------------------------------------------------------------------------------
 
@@ -56,12 +59,20 @@ class Loop:
                 stderr=stream,
             )
         self._processes.append(process)
+        self._supervised[command[0]] = process
         return process
 
     def start_all(self) -> tuple[subprocess.Popen[bytes], ...]:
         return tuple(self.start(role) for role in ("shard", "worker", "results"))
 
+    def _supervise(self) -> None:
+        for role, process in list(self._supervised.items()):
+            if process.poll() is not None:
+                self.start(role)
+
     def end(self, process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGKILL) -> int:
+        """End one for good: nobody starts it again."""
+        self._supervised = {role: known for role, known in self._supervised.items() if known is not process}
         process.send_signal(number)
         return process.wait(LIMIT_S)
 
@@ -107,6 +118,7 @@ class Loop:
     def wait(self, what: str, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LIMIT_S
         while True:
+            self._supervise()
             try:
                 if condition():
                     return
