@@ -44,7 +44,8 @@ class Faults:
 
     def freeze(self) -> None:
         """As after SIGSTOP: connections stay open, nothing answers."""
-        self._thawed = self._thawed or trio.Event()
+        if self._thawed is None:
+            self._thawed = trio.Event()
 
     def thaw(self) -> None:
         if self._thawed is not None:

@@ -1,0 +1,153 @@
+"""One simulated run from one seed: the same every time, wherever it runs.
+
+People and faults for a while; then everything is mended, time goes on until all is quiet, and the checker
+looks at every (job, time). Chance comes from the seed alone, trio's own order of tasks included.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import structlog
+import trio
+from trio.testing import MockClock
+
+from shardwheel.handler import Fatal, Registry, Retryable
+from shardwheel.memory.transaction import Transaction
+from shardwheel.partition import partition_of
+from tests.simulation.checker import ViolationError, Watcher, check, is_quiet, why_not_quiet
+from tests.simulation.faults import Chaos
+from tests.simulation.people import CANCELS, NOTES, People
+from tests.simulation.world import PARTITIONS, World, leaves
+
+CHAOS_S = 35.0
+QUIET_LIMIT_S = 400.0
+
+
+class Outcome(NamedTuple):
+    """What a run came to: equal for equal seeds."""
+
+    times: int
+    claims: int
+    ended_at_s: float
+    last_xid: int
+
+
+def simulate(seed: int) -> Outcome:
+    """Run one seed; `ViolationError` if a rule was broken."""
+    with _from_seed(seed):
+        outcomes: list[Outcome] = []
+        try:
+            trio.run(_simulate, seed, outcomes, clock=MockClock(autojump_threshold=0))
+        except BaseExceptionGroup as errors:
+            raise leaves(errors)[0] from errors
+        return outcomes[0]
+
+
+async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
+    registry = Registry()
+    world = World(seed, registry)
+    world.postgres.tables |= {NOTES: {}, CANCELS: {}}
+    watcher = Watcher(world.postgres)
+    registry.add("work", _handler(world, watcher), "short", None)
+    with _watching(watcher):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.supervise, "shard", world.shard)
+            if world.random.random() < 0.4:
+                nursery.start_soon(world.supervise, "second shard", world.shard)
+            nursery.start_soon(world.supervise, "worker", world.worker)
+            nursery.start_soon(world.supervise, "results", world.results)
+            await trio.sleep(world.random.uniform(0, 4))
+            await _live(world)
+            through_ms = int(world.postgres.now_ms())
+            await _until_quiet(world, through_ms)
+            nursery.cancel_scope.cancel()
+    for seen in [*world.strange_ends, *watcher.seen]:
+        raise seen
+    times = check(world.postgres, through_ms)
+    outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid))
+
+
+async def _live(world: World) -> None:
+    chaos, people = Chaos(world), People(world)
+    until_s = trio.current_time() + CHAOS_S
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chaos.rage, until_s)
+        nursery.start_soon(people.live, until_s)
+    chaos.heal()
+
+
+async def _until_quiet(world: World, through_ms: int) -> None:
+    with trio.move_on_after(QUIET_LIMIT_S):
+        while not is_quiet(world.postgres, through_ms):
+            await trio.sleep(1)
+        return
+    raise ViolationError(why_not_quiet(world.postgres, through_ms))
+
+
+def _handler(world: World, watcher: Watcher) -> Any:
+    async def work(ctx: Any, params: Any) -> None:
+        r = world.random
+        await trio.sleep(r.choice([0.0, 0.05, 0.3, r.uniform(0, 12) if r.random() < 0.2 else 0.1]))
+        chance = 1.0 if world.healed else r.random()
+        if chance < 0.05:
+            raise Fatal("broken for good")
+        if chance < 0.12:
+            raise Retryable("later", after_s=1)
+        if chance < 0.2:
+            raise ValueError("broken")
+        watcher.successes.add((ctx.execution_id, ctx.attempt))
+
+    return work
+
+
+@contextmanager
+def _watching(watcher: Watcher) -> Iterator[None]:
+    """Look at every commit first. What is seen is raised at the end: a process would only crash of it."""
+    commit = Transaction.commit
+
+    def watched(transaction: Transaction) -> None:
+        if not transaction.ended.is_set():
+            try:
+                watcher.commit(transaction)
+            except ViolationError as error:
+                watcher.seen.append(error)
+        commit(transaction)
+
+    with patch.object(Transaction, "commit", watched):
+        yield
+
+
+@contextmanager
+def _from_seed(seed: int) -> Iterator[None]:
+    """Everything that is left to chance comes from the seed, limits are shorter, and nothing is logged."""
+    chance = random.Random(seed)
+
+    def new_job_id(now_ms: int) -> bytes:
+        while True:
+            job_id = chance.randbytes(16)
+            if partition_of(job_id) < PARTITIONS:
+                return job_id
+
+    tokens = SimpleNamespace(uuid4=lambda: uuid.UUID(bytes=chance.randbytes(16)))
+    logs = structlog.get_config()
+    with ExitStack() as stack:
+        stack.enter_context(patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True))
+        stack.enter_context(patch("trio._core._run._r", random.Random(seed)))
+        stack.enter_context(patch("shardwheel.store.jobs.new_job_id", new_job_id))
+        stack.enter_context(patch("shardwheel.workers.worker.uuid", tokens))
+        stack.enter_context(patch.dict("shardwheel.store.claim.LEASES", short=timedelta(seconds=8)))
+        stack.enter_context(patch.dict("shardwheel.workers.worker.HEARTBEAT_S", short=2.5))
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+        try:
+            yield
+        finally:
+            structlog.configure(**logs)

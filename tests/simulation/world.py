@@ -1,0 +1,150 @@
+"""The simulated cluster: three servers in memory, and the real shard, worker and result processor on them.
+
+A process has edges of its own and a name that is never used again. It ends by a crash (every task is
+cancelled where it stands, and its clients fall silent), or by itself (a lost lease); either way it is
+started anew after a while. Nothing here knows what is right: that is the checker's business.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from shardwheel.clock import DatabaseClock
+from shardwheel.coordinator.lead import Lead
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.handler import Registry
+from shardwheel.memory.etcd_server import MemoryEtcd
+from shardwheel.memory.kafka_server import MemoryKafka
+from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
+from shardwheel.memory.postgres_server import MemoryPostgres
+from shardwheel.results.processor import Processor
+from shardwheel.service import Service
+from shardwheel.shard.shard import Shard
+from shardwheel.topics import job_topics, result_topics
+from shardwheel.workers.worker import Worker
+from tests.simulation.gates import Gate, GatedBus, GatedLeases, GatedPool
+
+PARTITIONS = 3
+TOPIC_PARTITIONS = 2
+TICK_S = 0.1
+CALL_LIMIT_S = 5.0
+
+
+class QuietService(Service):
+    """A service without a door and without signals."""
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for _, loop in self._loops:
+                nursery.start_soon(loop)
+
+
+class Process:
+    """One life of one process."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.name = name
+        self.gate = Gate()
+        self.service = QuietService(name)
+        self.bus = GatedBus(world.kafka, self.gate)
+        self.leases = GatedLeases(world.etcd, self.gate)
+        self.store = MemoryLoopStore(GatedPool(world.postgres, self.gate, CALL_LIMIT_S))
+        self.scope = trio.CancelScope()
+
+    def crash(self) -> None:
+        self.bus.crash()
+        self.scope.cancel()
+
+    async def ready(self) -> DatabaseClock:
+        """What every command does first: topics, and the database's clock."""
+        clock = DatabaseClock(trio.current_time)
+        while True:
+            try:
+                await self.bus.ensure_topics(job_topics(TOPIC_PARTITIONS) + result_topics(TOPIC_PARTITIONS))
+                await clock.run_once(self.store)
+                return clock
+            except UnavailableError:
+                await trio.sleep(0.5)
+
+
+Life = Callable[[Process], Awaitable[None]]
+
+
+class World:
+    def __init__(self, seed: int, registry: Registry) -> None:
+        self.random = random.Random(seed)
+        self.kafka = MemoryKafka(seed)
+        self.etcd = MemoryEtcd()
+        self.postgres: MemoryPostgres = loop_server(seed=seed, partitions=PARTITIONS)
+        self.registry = registry
+        self.processes: dict[str, Process] = {}
+        self.healed = False
+        self.strange_ends: list[BaseException] = []
+        self._births = 0
+
+    async def supervise(self, role: str, life: Life) -> None:
+        """Live, die, and live again as somebody new; until cancelled."""
+        while True:
+            self._births += 1
+            process = Process(self, f"{role}-{self._births}")
+            self.processes[role] = process
+            try:
+                with process.scope:
+                    await life(process)
+            except Exception as error:
+                self.strange_ends += [one for one in leaves(error) if not _may_end_a_process(one)]
+            process.crash()
+            await trio.sleep(0.2 if self.healed else self.random.uniform(0, 3))
+
+    async def shard(self, process: Process) -> None:
+        await process.ready()
+        member = Shard(
+            process.name,
+            process.service,
+            process.store,
+            process.bus,
+            process.bus,
+            process.leases,
+            monotonic=trio.current_time,
+            topic_partitions=TOPIC_PARTITIONS,
+            tick_s=TICK_S,
+        )
+        await member.join()
+        member.add_to_service()
+        Lead(process.service, process.store, process.bus, process.leases, member).add_to_service()
+        await process.service.run()
+
+    async def worker(self, process: Process) -> None:
+        clock = await process.ready()
+        worker = Worker(
+            process.name,
+            process.service,
+            process.store,
+            process.bus,
+            process.bus,
+            self.registry,
+            pool="short",
+            now_ms=clock.now_ms,
+            topic_partitions=TOPIC_PARTITIONS,
+        )
+        worker.add_to_service()
+        await process.service.run()
+
+    async def results(self, process: Process) -> None:
+        await process.ready()
+        Processor(process.service, process.store, process.bus).add_to_service()
+        await process.service.run()
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for one in error.exceptions for leaf in leaves(one)]
+
+
+def _may_end_a_process(error: BaseException) -> bool:
+    """A lost lease, topics that are gone, edges that were cut under it: it starts over. All else is a bug."""
+    return isinstance(error, UnavailableError | UsageError) or "start over" in str(error)
