@@ -73,7 +73,9 @@ class Worker:
         self._threads = trio.CapacityLimiter(threads)
         self._slots = slots
         self._stop_grace_s = stop_grace_s
-        self._running: dict[bytes, Running] = {}
+        # By execution and claim: after a stall, or a fail-over that lost the claim, the next attempt may
+        # come to the same worker while the one before still runs here.
+        self._running: dict[tuple[bytes, bytes], Running] = {}
         self._freed = trio.Event()
         self._reporter = Reporter(results_bus, topic_partitions)
         self._log = get_logger(worker=worker_id)
@@ -168,7 +170,8 @@ class Worker:
     def _start(self, claimed: Claimed, runs: trio.Nursery) -> None:
         now_ms = self._now_ms()
         FIRE_LATENESS.observe(max(0.0, now_ms - claimed.scheduled_ms) / 1000)
-        running = self._running[claimed.execution_id] = Running(claimed, round(now_ms))
+        running = Running(claimed, round(now_ms))
+        self._running[claimed.execution_id, claimed.claim_token] = running
         runs.start_soon(self._run_one, running)
 
     async def _run_one(self, running: Running) -> None:
@@ -178,7 +181,7 @@ class Worker:
         fields = await running.run(handler, self._threads)
         result = result_of(claimed, self.worker_id, running.started_ms, round(self._now_ms()), fields)
         self._reporter.report(result)
-        del self._running[claimed.execution_id]
+        del self._running[claimed.execution_id, claimed.claim_token]
         self._freed.set()
 
     # --- stay alive ----------------------------------------------------------------------------------
@@ -204,6 +207,6 @@ class Worker:
             return
         beat = await self._store.heartbeat(held, self._pool, generation)
         self._reporter.forget(one.execution_id for one in held if one.execution_id not in beat.ours)
-        for execution_id in beat.to_stop:
-            if execution_id in self._running:
-                self._running[execution_id].stop()
+        for (execution_id, _), running in self._running.items():
+            if execution_id in beat.to_stop:
+                running.stop()
