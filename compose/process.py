@@ -86,11 +86,15 @@ def await_true(condition: Callable[[], bool], limit_s: float, pause_s: float = 0
     return True
 
 
-def freeze_tree(pid: int, limit_s: float = 30) -> None:
-    """Stop the process first, so that it forks no more, then all that descends from it."""
+def _stop_forking(pid: int, limit_s: float) -> list[int]:
+    """Stop a process, and only then ask who descends from it: nobody is missed."""
     signal_quietly(pid, signal.SIGSTOP)
     await_true(lambda: _stopped(pid), limit_s)
-    family = descendants(pid)
+    return descendants(pid)
+
+
+def freeze_tree(pid: int, limit_s: float = 30) -> None:
+    family = _stop_forking(pid, limit_s)
     for member in family:
         signal_quietly(member, signal.SIGSTOP)
     await_true(lambda: all(_stopped(member) for member in family), limit_s)
@@ -103,8 +107,7 @@ def thaw_tree(pid: int) -> None:
 
 def kill_tree(pid: int, limit_s: float = 30) -> None:
     """kill -9 for the whole family; returns when all of it is gone (or a zombie)."""
-    signal_quietly(pid, signal.SIGSTOP)
-    family = [pid, *descendants(pid)]
+    family = [pid, *_stop_forking(pid, limit_s)]
     for member in family:
         signal_quietly(member, signal.SIGKILL)
     await_true(lambda: not any(alive(member) for member in family), limit_s)

@@ -256,5 +256,8 @@ class Server(ABC):
 def _write_whole(path: Path, text: str) -> None:
     """A reader, and the next start after a crash, sees the whole text or no file."""
     fresh = path.with_name(path.name + ".new")
-    fresh.write_text(text)
+    with fresh.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     fresh.replace(path)
