@@ -15,7 +15,7 @@ import trio
 
 from shardwheel.compose import process
 
-PROBE_EVERY_S = 0.05
+PROBE_EVERY_S = 0.1
 # A log larger than this moves aside when its child is started: logs stay bounded without a daemon.
 LARGEST_LOG_BYTES = 8 * 1024 * 1024
 LARGEST_QUOTE_BYTES = 16 * 1024

@@ -52,6 +52,9 @@ class EtcdServer(Server):
         ]
 
     def ready(self) -> bool:
+        # Making an HTTP client costs far more than a look whether anybody listens at all.
+        if not ports.accepts(self.port):
+            return False
         try:
             answer = httpx.get(f"{self.endpoint}/health", timeout=2, trust_env=False)
         except httpx.HTTPError:

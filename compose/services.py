@@ -86,7 +86,7 @@ def _child(line: ServiceLine, name: str, wish: Wish) -> Child:
         argv=tuple(tied([sys.executable, "-P", "-m", "shardwheel.cli", line.role, *line.arguments])),
         environment=_environment(wish, port),
         log_path=wish.folder / "logs" / f"{name}.log",
-        ready=lambda: answers(f"http://{address}/healthz"),
+        ready=lambda: is_healthy(port),
         # Handlers and shardwheel.toml are looked for where the user stands.
         folder=Path.cwd(),
         address=address,
@@ -101,8 +101,12 @@ def _environment(wish: Wish, port: int) -> dict[str, str]:
     return {**os.environ, **{ENVIRONMENT_PREFIX + name: value for name, value in own.items()}}
 
 
-async def answers(url: str) -> bool:
+async def is_healthy(port: int) -> bool:
     """Whether there is somebody who says that all is well."""
+    # Making an HTTP client costs far more than a look whether anybody listens at all.
+    if not ports.accepts(port):
+        return False
+    url = f"http://{ports.LOOPBACK}:{port}/healthz"
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=PROBE_LIMIT_S) as client:
             return (await client.get(url)).status_code == 200
