@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from shardwheel.errors import UsageError
-from shardwheel.settings import load_settings
+from shardwheel.settings import Settings, load_settings
 
 
 def test_flags_beat_environment_beats_file_beats_stack(tmp_path: Path) -> None:
@@ -67,3 +68,9 @@ def test_a_file_with_an_unknown_key_a_wrong_type_or_no_toml_is_refused(tmp_path:
             load_settings(file=file)
     with pytest.raises(UsageError, match="no such file"):
         load_settings(file=tmp_path / "absent.toml")
+
+
+def test_the_page_of_settings_names_each_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    table = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
+    assert set(re.findall(r"`(\w+)`", table)) == set(Settings.__struct_fields__)
