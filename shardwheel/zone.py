@@ -17,7 +17,7 @@ computes the same times. Never reads a clock.
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
@@ -73,13 +73,13 @@ class _Stretch(NamedTuple):
 class Zone:
     """One time zone's stretches of constant offset, found by asking `zoneinfo`, remembered by chunk."""
 
-    def __init__(self, info: ZoneInfo) -> None:
+    def __init__(self, info: tzinfo) -> None:
         self.info = info
         self._chunks: dict[int, list[_Stretch]] = {}
 
     def shift_at(self, utc_s: int) -> int:
         offset = datetime.fromtimestamp(utc_s, self.info).utcoffset()
-        assert offset is not None  # a ZoneInfo always knows
+        assert offset is not None  # a zone always knows
         return int(offset.total_seconds()) - WALL_EPOCH_S
 
     def stretches(self, chunk: int) -> list[_Stretch]:

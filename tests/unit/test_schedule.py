@@ -100,6 +100,25 @@ def test_all_of_a_long_exclusion_is_passed_over() -> None:
     assert schedule.next_after(ms("2026-11-30T23:55Z")) == ms("2027-01-01T00:00Z")
 
 
+def test_excluded_times_are_not_counted() -> None:
+    schedule = schedule_from(Definition(cron="*/5 * * * *", exclude=(date(2026, 12, 25), date(2026, 12, 27))))
+    eve_ms = ms("2026-12-24T23:50Z")
+    assert schedule.count_between(eve_ms, ms("2026-12-28T00:10Z")) == 1 + 288 + 3
+    assert schedule.count_between(ms("2026-12-25T12:00Z"), ms("2026-12-25T13:00Z")) == 0
+    assert schedule.nth_after(eve_ms, 2) == ms("2026-12-26T00:00Z")
+    assert schedule.nth_after(eve_ms, 290) == ms("2026-12-28T00:00Z")
+
+
+def test_a_gaps_time_that_lands_on_a_regular_one_counts_once() -> None:
+    schedule = schedule_from(Definition(cron="0 1-3 * * *", time_zone="Europe/Berlin"))
+    midnight_ms, noon_ms = ms("2026-03-28T23:00Z"), ms("2026-03-29T10:00Z")
+    assert list(schedule.times_between(midnight_ms, noon_ms)) == [
+        ms("2026-03-29T00:00Z"),
+        ms("2026-03-29T01:00Z"),
+    ]
+    assert schedule.count_between(midnight_ms, noon_ms) == 2
+
+
 # --- Text and sharing -----------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import struct
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from importlib.resources import files
 from itertools import pairwise
 from random import Random
@@ -10,7 +10,7 @@ import pytest
 
 from shardwheel.errors import UsageError
 from shardwheel.times import DAY_S
-from shardwheel.zone import PROBE_S, wall_clock, wall_day, zone_names, zone_of
+from shardwheel.zone import CHUNK_S, PROBE_S, WallClock, Zone, wall_clock, wall_day, zone_names, zone_of
 
 EPOCH_1968 = datetime(1968, 1, 1)
 
@@ -63,6 +63,35 @@ def test_spans_meet_without_a_hole() -> None:
         assert clock.span_at(at_s).since_s == at_s
     autumn_2026 = int(datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp())
     assert autumn_2026 in borders
+
+
+class ChangesAtAChunksBorder(tzinfo):
+    """A zone that goes back by an hour at the very second at which a chunk begins. No real one has so
+    far."""
+
+    BORDER_S = 56 * CHUNK_S
+
+    def fromutc(self, dt: datetime) -> datetime:
+        fold = dt.replace(tzinfo=UTC).timestamp() >= self.BORDER_S
+        return (dt + timedelta(hours=0 if fold else 1)).replace(fold=fold)
+
+    def utcoffset(self, dt: datetime | None) -> timedelta:
+        return timedelta(hours=0 if dt is not None and dt.fold else 1)
+
+    def dst(self, dt: datetime | None) -> None:
+        return None
+
+    def tzname(self, dt: datetime | None) -> None:
+        return None
+
+
+def test_a_change_at_the_border_of_a_chunk_is_a_change_like_any_other() -> None:
+    border_s = ChangesAtAChunksBorder.BORDER_S
+    clock = WallClock(Zone(ChangesAtAChunksBorder()), "shift", "first")
+    before, after = clock.span_at(border_s - 1), clock.span_at(border_s)
+    assert (before.until_s, after.since_s) == (border_s, border_s)
+    assert before.shift_s - after.shift_s == 3_600
+    assert after.wall_from_s == before.wall_to_s == border_s + before.shift_s
 
 
 @pytest.mark.parametrize(
