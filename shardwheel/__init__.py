@@ -5,6 +5,22 @@ The words of the system are values in this package (job, execution, schedule, pa
 api) are given edges through the protocols in `ports`. docs/architecture.md draws the way through.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from shardwheel.handler import Fatal, Retryable, handler
 
-__all__ = ["Fatal", "Retryable", "handler"]
+if TYPE_CHECKING:
+    from shardwheel.client import Client
+
+__all__ = ["Client", "Fatal", "Retryable", "handler"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Client` brings the database driver along: whoever only writes handlers does not pay for it."""
+    if name == "Client":
+        from shardwheel.client import Client
+
+        return Client
+    raise AttributeError(f"module 'shardwheel' has no attribute {name!r}")

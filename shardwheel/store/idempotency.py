@@ -1,0 +1,38 @@
+"""Idempotent creation: the same key with the same body gives the same job, for 24 hours.
+
+The key is taken in the transaction that creates the job: both are there, or neither. A second request waits
+for the first one's commit at the primary key, and then finds its answer.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from psycopg import Connection
+from psycopg.types.json import Json
+
+from shardwheel.errors import ConflictError
+from shardwheel.ids import id_of, text_of
+from shardwheel.posting import JobPosting
+from shardwheel.store.jobs import create_jobs
+from shardwheel.store.sql import sql
+
+
+def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> bytes:
+    """Create a job, or find the one that this idempotency key made; without a key, just create it."""
+    key = posting.idempotency_key
+    if key is None:
+        return create_jobs(conn, tenant_id, [posting])[0]
+    body_hash = blake2b(msgspec.json.encode(posting, order="deterministic"), digest_size=16).digest()
+    values = {"tenant_id": tenant_id, "key": key, "body_hash": body_hash}
+    if conn.execute(sql("take_key"), values).rowcount:
+        (job_id,) = create_jobs(conn, tenant_id, [posting])
+        conn.execute(sql("answer_key"), values | {"answer": Json(text_of(job_id))})
+        return job_id
+    ((known_hash, answer),) = conn.execute(sql("known_key"), values)
+    if bytes(known_hash) != body_hash:
+        problem = f"idempotency_key: {key!r} was used for another job; choose another key"
+        raise ConflictError(problem, field="idempotency_key")
+    return id_of(answer)
