@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
 
@@ -15,6 +16,7 @@ app = typer.Typer(
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+SecondsOption = Annotated[float, typer.Option(min=0.1, help="How long to measure, about.")]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", help="Draw a picture into this PNG file.", dir_okay=False)
 ]
@@ -48,3 +50,18 @@ def wheel(
         print_json(result)
     else:
         wheel_bench.print_result(result)
+
+
+@app.command()
+def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0) -> None:
+    """Claims and settles a second on a durable PostgreSQL, in batches of 100 and 500, on one connection.
+
+    Example:
+
+        shardctl bench claim --json
+    """
+    result = claim_bench.bench_claim(seconds, say)
+    if as_json:
+        print_json(result)
+    else:
+        claim_bench.print_result(result)
