@@ -8,7 +8,10 @@ A link is a number: below `SLOT` the row that follows (or precedes), from `SLOT`
 where the list ends. Rows 7 and 2 in slot 5:
 
     first[5] = 7    next[7] = 2         next[2] = SLOT + 5
-    last[5] = 2     previous[2] = 7     previous[7] = SLOT + 5
+    last[5] = 2     previous[2] = 7     previous[7] = SLOT + 5      occupied[5] = 1
+
+An empty slot has last[5] = SLOT + 5 and occupied[5] = 0; its `first` means nothing then, as does `next` of
+a row that is in no slot.
 
 Columns are of unsigned numbers: Python's array stores those almost twice as fast as signed ones.
 """
@@ -29,7 +32,7 @@ _SMALLEST_GROWTH = 64
 
 
 class Entries:
-    """The columns and the lists. `next` of a row that is in no slot means nothing."""
+    """The columns and the lists."""
 
     __slots__ = ("due_ms", "first", "kinds", "last", "next", "occupied", "previous")
 
@@ -52,18 +55,6 @@ class Entries:
             self.next.extend(array("I", [OUT]) * more)
             self.previous.extend(array("I", [OUT]) * more)
 
-    def link(self, row: int, slot: int) -> None:
-        """Put a row that is in no slot at the end of this one."""
-        tail = self.last[slot]
-        self.previous[row] = tail
-        self.next[row] = SLOT + slot
-        self.last[slot] = row
-        if tail < SLOT:
-            self.next[tail] = row
-        else:
-            self.first[slot] = row
-            self.occupied[slot] = 1
-
     def unlink(self, row: int) -> None:
         """Take a row out of the slot in which it is, wherever it stands there."""
         before = self.previous[row]
@@ -81,20 +72,25 @@ class Entries:
                 self.occupied[after - SLOT] = 0
         self.previous[row] = OUT
 
-    def take(self, slot: int, rows: list[int]) -> None:
-        """Take all rows out of a slot, in the order in which they came, to the end of this list."""
-        following, previous = self.next, self.previous
-        row = self.first[slot]
-        while row < SLOT:
-            rows.append(row)
-            previous[row] = OUT
-            row = following[row]
-        self._clear(slot)
+    def take(self, begin: int, end: int, rows: list[int]) -> None:
+        """Take all rows out of the slots begin … end - 1, slot by slot, each in the order of arrival."""
+        following, previous, first, occupied = self.next, self.previous, self.first, self.occupied
+        slot = occupied.find(1, begin, end)
+        while slot >= 0:
+            row = first[slot]
+            while row < SLOT:
+                rows.append(row)
+                previous[row] = OUT
+                row = following[row]
+            self.last[slot] = SLOT + slot
+            occupied[slot] = 0
+            slot = occupied.find(1, slot + 1, end)
 
     def pour(self, slot: int, base: int, shift: int, most: int) -> int:
         """Move up to so many rows, first come first, from a slot to those of a finer ring; how many.
 
-        The loop does what `link` does, written out: most of what a wheel does, it does here.
+        Linking a row to the end of a slot is written out here and in `Rings.put`: a call would cost as
+        much as the linking.
         """
         due_ms, following, previous = self.due_ms, self.next, self.previous
         first, last, occupied = self.first, self.last, self.occupied
@@ -118,7 +114,8 @@ class Entries:
             first[slot] = row
             previous[row] = SLOT + slot
         else:
-            self._clear(slot)
+            last[slot] = SLOT + slot
+            occupied[slot] = 0
         return moved
 
     def in_slot(self, slot: int) -> list[int]:
@@ -129,7 +126,3 @@ class Entries:
             rows.append(row)
             row = self.next[row]
         return rows
-
-    def _clear(self, slot: int) -> None:
-        self.first[slot] = self.last[slot] = SLOT + slot
-        self.occupied[slot] = 0

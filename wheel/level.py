@@ -41,6 +41,14 @@ class Level:
         """The slot that has this number, as an index over all rings of the wheel."""
         return self.base + (number & LAST_SLOT)
 
+    def stretches(self, number: int, end: int) -> list[tuple[int, int]]:
+        """Where the slots number … end - 1 lie, in order: one stretch, or two past the end of the ring."""
+        end = min(end, number + SLOTS)
+        begin, wraps_by = self.base + (number & LAST_SLOT), (number & LAST_SLOT) + end - number - SLOTS
+        if wraps_by <= 0:
+            return [(begin, begin + end - number)]
+        return [(begin, self.base + SLOTS), (self.base, self.base + wraps_by)]
+
     def next_occupied(self, number: int, end: int) -> int:
         """The number of the first slot in number … end - 1 that holds something; -1 if there is none.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from shardwheel.wheel.entries import OUT, Entries
+from shardwheel.wheel.entries import OUT, SLOT, Entries
 from shardwheel.wheel.level import END_MS, LAST_SLOT, LATE, LEVELS, SLOTS, Level
 
 _LAST_STAND_MS = END_MS - 1
@@ -31,9 +31,12 @@ class Rings:
 
     __slots__ = (
         "_entries",
+        "_first",
         "_held",
+        "_last",
         "_levels",
         "_limits",
+        "_next",
         "_occupied",
         "_previous",
         "_room_at_ms",
@@ -49,7 +52,10 @@ class Rings:
         self._entries = Entries()
         # The columns that the quick paths use, one attribute nearer.
         self.due_ms: array[int] = self._entries.due_ms
+        self._next = self._entries.next
         self._previous = self._entries.previous
+        self._first = self._entries.first
+        self._last = self._entries.last
         self._occupied = self._entries.occupied
         self._levels = [Level(number, self._occupied) for number in range(LEVELS)]
         # Fired through this time: all that was due until here has come out.
@@ -94,11 +100,20 @@ class Rings:
             check_due(due_ms)
             slot = LATE
         self.due_ms[row] = due_ms
-        if self._previous[row] == OUT:
+        previous, last = self._previous, self._last
+        if previous[row] == OUT:
             self._held += 1
         else:
             self._entries.unlink(row)
-        self._entries.link(row, slot)
+        tail = last[slot]
+        previous[row] = tail
+        self._next[row] = SLOT + slot
+        last[slot] = row
+        if tail < SLOT:
+            self._next[tail] = row
+        else:
+            self._first[slot] = row
+            self._occupied[slot] = 1
         if due_ms < self.wake_ms:
             self.wake_ms = due_ms
 
@@ -113,9 +128,9 @@ class Rings:
         rows: list[int] = []
         if now_ms >= self.wake_ms:
             if self._occupied[LATE]:
-                self._entries.take(LATE, rows)
+                self._entries.take(LATE, LATE + 1, rows)
                 rows.sort(key=self.due_ms.__getitem__)
-            self.wake_ms = self._take_passed(self._levels[0], self.stand_ms + 1, now_ms, rows)
+            self.wake_ms = self._take_near(now_ms, rows)
         elif now_ms < self._limits[0]:
             self.stand_ms = now_ms
             return rows
@@ -155,14 +170,22 @@ class Rings:
             best = first if best is None else min(best, first)
         return best
 
-    def _take_passed(self, level: Level, from_ms: int, now_ms: int, rows: list[int]) -> int:
-        """Take out the slots of a level that lie wholly in from … now; returns when the next one starts."""
-        number = from_ms >> level.shift
-        reach = number + SLOTS
-        end = (now_ms + 1) >> level.shift
-        while 0 <= (number := level.next_occupied(number, reach)) < end:
-            self._entries.take(level.slot(number), rows)
-        return number << level.shift if number >= 0 else END_MS
+    def _take_near(self, now_ms: int, rows: list[int]) -> int:
+        """Take what is due out of level 0; returns when its next row is due."""
+        number = self.stand_ms + 1
+        begin = number & LAST_SLOT
+        end = begin + now_ms + 1 - number
+        if end < SLOTS:
+            # Mostly, a tick does not come to the end of the ring: then its slots lie in one stretch.
+            self._entries.take(begin, end, rows)
+            found = self._occupied.find(1, end, SLOTS)
+            if found >= 0:
+                return number + found - begin
+        else:
+            for stretch in self._levels[0].stretches(number, now_ms + 1):
+                self._entries.take(*stretch, rows)
+        found = self._levels[0].next_occupied(number, number + SLOTS)
+        return found if found >= 0 else END_MS
 
     def _cross(self, now_ms: int, rows: list[int]) -> None:
         """Time passes a limit: take what lies wholly behind it, pour the slots that it cuts in two."""
@@ -170,7 +193,9 @@ class Rings:
         for number, level in enumerate(self._levels[1:]):
             if now_ms < self._limits[number]:
                 break
-            self._take_passed(level, self._limits[number], now_ms, rows)
+            passed = self._limits[number] >> level.shift, (now_ms + 1) >> level.shift
+            for stretch in level.stretches(*passed):
+                self._entries.take(*stretch, rows)
             if self._raise_limit(number, now_ms):
                 cut.append(level.slot((now_ms + 1) >> level.shift))
         self.stand_ms = now_ms
@@ -190,7 +215,7 @@ class Rings:
     def _spill(self, slot: int, rows: list[int]) -> None:
         """Of a slot that the stand cuts in two, take out what is due; the rest goes to finer levels."""
         inside: list[int] = []
-        self._entries.take(slot, inside)
+        self._entries.take(slot, slot + 1, inside)
         for row in inside:
             due_ms = self.due_ms[row]
             if due_ms <= self.stand_ms:
