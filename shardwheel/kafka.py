@@ -11,9 +11,10 @@ client does not connect; a broker that is away shows when something is asked of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import trio
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from shardwheel import kafka_admin
@@ -24,8 +25,8 @@ from shardwheel.kafka_settings import admin_settings, client_settings
 from shardwheel.ports import TopicPartition, TopicSpec
 
 _Answer = TypeVar("_Answer")
+_Driver = TypeVar("_Driver", AdminClient, Consumer)
 
-ADMIN_THREADS = 4
 ASK_AGAIN_S = 0.1
 
 
@@ -47,8 +48,8 @@ class Kafka:
         self._limit_s = limit_s
         self._stall_s = stall_s
         self._close_limit_s = close_limit_s
-        self._threads = trio.CapacityLimiter(ADMIN_THREADS)
-        self._admin: AdminClient | None = None
+        self._admin: Asked[AdminClient] | None = None
+        self._readers: dict[str, Asked[Consumer]] = {}
 
     def producer(self, on_acknowledged: Callable[[int], None] | None = None) -> KafkaProducer:
         return KafkaProducer(
@@ -75,21 +76,37 @@ class Kafka:
         return await self._ask(lambda admin: kafka_admin.end_offsets(admin, topics, self._limit_s))
 
     async def committed_offsets(self, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
-        return await self._ask(
-            lambda admin: kafka_admin.committed_offsets(admin, group, topics, self._limit_s)
+        places = await self._ask(lambda admin: kafka_admin.places(admin, topics, self._limit_s))
+        if group not in self._readers:
+            reader = kafka_admin.connect_reader(admin_settings(self._settings), group)
+            self._readers[group] = Asked(reader, self._limit_s)
+        return await self._readers[group].ask(
+            lambda reader: kafka_admin.committed_offsets(reader, places, self._limit_s)
         )
 
     async def _ask(self, question: Callable[[AdminClient], _Answer]) -> _Answer:
+        if self._admin is None:
+            self._admin = Asked(kafka_admin.connect(admin_settings(self._settings)), self._limit_s)
+        return await self._admin.ask(question)
+
+
+class Asked(Generic[_Driver]):
+    """A driver of ours that is asked in threads, one question at a time."""
+
+    def __init__(self, driver: _Driver, limit_s: float) -> None:
+        self._driver: _Driver = driver
+        self._limit_s = limit_s
+        self._one_at_a_time = trio.CapacityLimiter(1)
+
+    async def ask(self, question: Callable[[_Driver], _Answer]) -> _Answer:
         """Until the answer is not a passing one. Its few requests have limits of their own, of `limit_s`
         each; a thread that overstays nevertheless is left behind."""
-        if self._admin is None:
-            self._admin = kafka_admin.connect(admin_settings(self._settings))
         last: UnavailableError | None = None
         with trio.move_on_after(2 * self._limit_s):
             while True:
                 try:
                     return await trio.to_thread.run_sync(
-                        question, self._admin, limiter=self._threads, abandon_on_cancel=True
+                        self._put, question, limiter=self._one_at_a_time, abandon_on_cancel=True
                     )
                 except UnavailableError as error:
                     if not kafka_admin.is_passing(error):
@@ -97,3 +114,9 @@ class Kafka:
                     last = error
                 await trio.sleep(ASK_AGAIN_S)
         raise UnavailableError(f"Kafka: no answer for {2 * self._limit_s:g} s", maybe_applied=True) from last
+
+    def _put(self, question: Callable[[_Driver], _Answer]) -> _Answer:
+        try:
+            return question(self._driver)
+        finally:
+            self._driver.poll(0)  # Nobody wants what it has to report, but it would heap up.

@@ -1,7 +1,7 @@
 """Questions to Kafka's controller and coordinators: topics, ids, offsets. Blocking; each with a time limit.
 
-`Kafka` calls these in threads. `admin` is a confluent-kafka AdminClient; every function raises
-`UnavailableError` when no answer comes within `limit_s`, and `NotFoundError` for topics that are not there.
+`Kafka` calls these in threads. Every function raises `UnavailableError` when no answer comes within
+`limit_s`, and `NotFoundError` for topics that are not there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as DriverTopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # They do not say what they export.
     AdminClient,
@@ -29,14 +29,21 @@ _Answer = TypeVar("_Answer")
 # The driver's own limit comes first; this much later we stop believing in it.
 _GRACE_S = 1.0
 
-# What brokers answer for a moment after a topic was made, or while they start.
+# What brokers answer for a moment after a topic was made, and while they end or start.
 _PASSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+    KafkaError._WAIT_COORD,
+    KafkaError._TRANSPORT,
 }
 
 
@@ -45,6 +52,12 @@ def connect(settings: Mapping[str, Any]) -> AdminClient:
         return AdminClient(dict(settings))
     except (KafkaException, TypeError, ValueError) as error:
         raise UsageError(f"kafka_settings: {error}", field="kafka_settings") from error
+
+
+def connect_reader(settings: Mapping[str, Any], group: str) -> Consumer:
+    """A consumer that never joins its group, only asks where it stands. The AdminClient's own call for that
+    kills the process when the coordinator is not ready (librdkafka 2.16 follows a null pointer)."""
+    return Consumer({**settings, "group.id": group, "enable.auto.commit": False})
 
 
 def answer(future: Future[_Answer], limit_s: float) -> _Answer:
@@ -106,19 +119,17 @@ def generation(admin: AdminClient, topics: Sequence[str], limit_s: float) -> str
 
 
 def start_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
-    places = _places(_require(admin, topics, limit_s))
-    return _offsets(admin, places, OffsetSpec.earliest(), limit_s)  # type: ignore[no-untyped-call]
+    return _offsets(admin, places(admin, topics, limit_s), OffsetSpec.earliest(), limit_s)  # type: ignore[no-untyped-call]
 
 
 def end_offsets(admin: AdminClient, topics: Sequence[str], limit_s: float) -> dict[TopicPartition, int]:
-    places = _places(_require(admin, topics, limit_s))
-    return _offsets(admin, places, OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
+    return _offsets(admin, places(admin, topics, limit_s), OffsetSpec.latest(), limit_s)  # type: ignore[no-untyped-call]
 
 
 def _offsets(
-    admin: AdminClient, places: Sequence[DriverTopicPartition], spec: OffsetSpec, limit_s: float
+    admin: AdminClient, wanted: Sequence[DriverTopicPartition], spec: OffsetSpec, limit_s: float
 ) -> dict[TopicPartition, int]:
-    asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=limit_s)
+    asked = admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=limit_s)
     return {
         TopicPartition(place.topic, place.partition): answer(future, limit_s).offset
         for place, future in asked.items()
@@ -126,18 +137,22 @@ def _offsets(
 
 
 def committed_offsets(
-    admin: AdminClient, group: str, topics: Sequence[str], limit_s: float
+    reader: Consumer, places: Sequence[DriverTopicPartition], limit_s: float
 ) -> dict[TopicPartition, int]:
-    wanted = _places(_require(admin, topics, limit_s))
-    asked = admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=limit_s
-    )
-    (found,) = (answer(future, limit_s) for future in asked.values())
+    try:
+        found = reader.committed(list(places), limit_s)
+    except KafkaException as error:
+        raise UnavailableError(f"Kafka: {error}") from error
+    for place in found:
+        if place.error is not None:
+            raise UnavailableError(f"Kafka: {place.error}") from KafkaException(place.error)
     return {
-        TopicPartition(place.topic, place.partition): place.offset
-        for place in found.topic_partitions
-        if place.offset >= 0
+        TopicPartition(place.topic, place.partition): place.offset for place in found if place.offset >= 0
     }
+
+
+def places(admin: AdminClient, topics: Sequence[str], limit_s: float) -> list[DriverTopicPartition]:
+    return _places(_require(admin, topics, limit_s))
 
 
 def _places(found: Mapping[str, TopicDescription]) -> list[DriverTopicPartition]:

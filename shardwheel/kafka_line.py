@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import length_hint
 from typing import Any
 
 import confluent_kafka
@@ -21,7 +22,7 @@ from shardwheel.kafka_settings import DriverLog
 from shardwheel.ports import Message
 
 LET_GO_LIMIT_S = 5.0
-DROP_TRIES = 20
+DROP_TRIES = 40
 
 # A fatal error of the driver comes out of whatever serves its callbacks: as itself, or, when it goes on to
 # serve further callbacks with that exception pending, as Python's complaint about that.
@@ -36,23 +37,37 @@ class Passage:
     def __init__(self, flight: Flight, line: Line) -> None:
         self._flight = flight
         self._line = line
-        self._ends = _ends(flight.messages)
+        self._ends = deque(_ends(flight.messages))
         self._waits = len(self._ends)
         self._position = 0
 
     def hand_over(self, driver: confluent_kafka.Producer, most: int) -> int:
         """Hand up to `most` further messages to the driver; fewer when its queue is full. How many?"""
-        start = position = self._position
-        ends, produce = self._ends, driver.produce
+        start, stop = self._position, min(self._position + most, len(self._flight.messages))
         with suppress(BufferError):
-            for topic, topic_partition, key, value in self._flight.messages[start : start + most]:
-                if position in ends:
-                    produce(topic, value, key, topic_partition, self._reported)
+            while self._position < stop:
+                if self._position == self._ends[0]:
+                    self._hand_over_end(driver)
                 else:
-                    produce(topic, value, key, topic_partition)
-                position += 1
-        self._position = position
-        return position - start
+                    self._hand_over_run(driver, min(self._ends[0], stop))
+        return self._position - start
+
+    def _hand_over_run(self, driver: confluent_kafka.Producer, stop: int) -> None:
+        """The hot path: it counts only when it must, by what the iterator has left."""
+        produce, run = driver.produce, iter(self._flight.messages[self._position : stop])
+        try:
+            for topic, topic_partition, key, value in run:
+                produce(topic, value, key, topic_partition)
+        except BufferError:
+            self._position = stop - length_hint(run) - 1
+            raise
+        self._position = stop
+
+    def _hand_over_end(self, driver: confluent_kafka.Producer) -> None:
+        topic, topic_partition, key, value = self._flight.messages[self._position]
+        driver.produce(topic, value, key, topic_partition, self._reported)
+        self._ends.popleft()
+        self._position += 1
 
     @property
     def handed_over(self) -> bool:
@@ -69,12 +84,12 @@ class Passage:
             self._flight.landed = True
 
 
-def _ends(messages: Sequence[Message]) -> set[int]:
-    """Where each topic partition's last message stands. (Two small look-ups beat one of a new pair.)"""
+def _ends(messages: Sequence[Message]) -> list[int]:
+    """Where the topic partitions' last messages stand. (Two small look-ups beat one of a new pair.)"""
     last: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for index, message in enumerate(messages):
         last[message[0]][message[1]] = index
-    return {index for of_topic in last.values() for index in of_topic.values()}
+    return sorted(index for of_topic in last.values() for index in of_topic.values())
 
 
 class Line:
@@ -135,12 +150,15 @@ class Line:
 
 def _drop(box: list[confluent_kafka.Producer | None]) -> None:
     """The last reference goes here: librdkafka joins its threads when it does. Before that all it holds is
-    reported as purged, or it would never be freed; to a gapless producer each purge is a fatal error."""
+    reported as purged, or it would never be freed. To a gapless producer a purge is a fatal error: `poll`
+    raises that and can be called again, whereas `flush` goes on into callbacks with the exception pending
+    (a crash was seen)."""
     driver = box.pop()
     if driver is None:
         return
     driver.purge()
     for _ in range(DROP_TRIES):
         with suppress(*FATAL):
-            if driver.flush(0.1) == 0:
-                return
+            driver.poll(0.05)
+        if len(driver) == 0:
+            return
