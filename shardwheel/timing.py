@@ -45,7 +45,10 @@ class Timing(NamedTuple):
         return self.schedule.times_between(*self._within(after_ms, through_ms), self.anchor_ms)
 
     def count_between(self, after_ms: int, through_ms: int) -> int:
-        return self.schedule.count_between(*self._within(after_ms, through_ms), self.anchor_ms)
+        after_ms, through_ms = self._within(after_ms, through_ms)
+        if through_ms <= after_ms:  # The span lies outside the bounds: counting backwards would be negative.
+            return 0
+        return self.schedule.count_between(after_ms, through_ms, self.anchor_ms)
 
     def _within(self, after_ms: int, through_ms: int) -> tuple[int, int]:
         if self.start_ms is not None and after_ms < self.start_ms:

@@ -182,3 +182,12 @@ def test_what_is_refused_and_why(fields: dict[str, Any], field: str, problem: st
     with pytest.raises(UsageError, match=f"^{field}: .*{problem}") as refusal:
         parse(**fields)
     assert refusal.value.field == field
+
+
+def test_a_span_outside_the_bounds_holds_no_time() -> None:
+    """Counted backwards it was negative once, and a shard that caught such a job up crashed for ever."""
+    timing = Timing(schedule_from(Definition(every_ms=1_000)), anchor_ms=0, start_ms=5_000, last_ms=9_000)
+    for after_ms, through_ms in ((20_000, 30_000), (0, 2_000), (8_000, 3_000)):
+        assert timing.count_between(after_ms, through_ms) == 0
+        assert list(timing.times_between(after_ms, through_ms)) == []
+    assert timing.count_between(0, 30_000) == 5
