@@ -30,6 +30,7 @@ class Commits:
         self._wanted: dict[TopicPartition, int] = {}
         self._owed: dict[TopicPartition, int] = {}
         self._held: set[TopicPartition] = set()
+        self._handed: dict[TopicPartition, int] = {}
 
     @property
     def owed(self) -> Mapping[TopicPartition, int]:
@@ -47,14 +48,22 @@ class Commits:
             self._held.discard(place)
             self.forget(place)
 
+    def hand_out(self, records: Iterable[Record]) -> None:
+        """The consumer's caller has these now."""
+        self._handed |= offsets_after(records)
+
     def forget(self, place: TopicPartition) -> None:
-        """Offsets start over here: another member's business now, or other data."""
+        """Offsets start over here: another member's business now, or other data. Records that were handed
+        out before are not committed any more: their offsets would pass over the new data."""
+        self._handed[place] = 0
         self._wanted.pop(place, None)
         self._owed.pop(place, None)
 
     def want(self, offsets: Mapping[TopicPartition, int]) -> None:
         for place, offset in offsets.items():
-            if place in self._held and offset > self._wanted.get(place, -1):
+            if place in self._held and self._wanted.get(place, -1) < offset <= self._handed.get(
+                place, offset
+            ):
                 self._wanted[place] = self._owed[place] = offset
 
     def owes(self, places: Iterable[TopicPartition]) -> bool:

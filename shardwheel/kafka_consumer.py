@@ -108,7 +108,9 @@ class KafkaConsumer:
         if len(self._ahead) < most:
             for message in self._driver.consume(most - len(self._ahead), 0):
                 self._keep(message)
-        return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
+        records = [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
+        self._commits.hand_out(records)
+        return records
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._commits.want(offsets)

@@ -122,6 +122,8 @@ class MemoryConsumer:
         if not find():
             with trio.move_on_after(wait_s):
                 await self._server.until(find)
+        self._follow_assignment()
+        self._commits.hand_out(found)
         return found
 
     async def commit(self, records: Iterable[Record]) -> None:
@@ -144,7 +146,8 @@ class MemoryConsumer:
             raise UnavailableError("Kafka: no confirmation of a commit", maybe_applied=True)
 
     def _follow_assignment(self) -> None:
-        self._commits.revoke(self._commits.held - self._member.assigned)
+        self._commits.revoke(self._member.revoked)
+        self._member.revoked.clear()
         self._commits.assign(self._member.assigned)
 
     def _require_open(self) -> None:

@@ -60,8 +60,11 @@ class Member:
         self.assigned: frozenset[TopicPartition] = frozenset()
         self.positions: dict[TopicPartition, int] = {}
         self.gaps: set[TopicPartition] = set()
+        # Taken away since the consumer looked; some may have been given back meanwhile.
+        self.revoked: set[TopicPartition] = set()
 
     def assign(self, places: frozenset[TopicPartition]) -> None:
+        self.revoked |= self.assigned - places
         self.assigned = places
         self.positions = {place: at for place, at in self.positions.items() if place in places}
 

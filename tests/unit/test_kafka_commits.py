@@ -41,5 +41,20 @@ def test_what_went_to_another_member_is_not_owed() -> None:
     commits.want({A: 11})
     assert dict(commits.owed) == {B: 4}
     commits.assign([A])
+    commits.hand_out([Record(*A, 2, b"", b"")])
     commits.want({A: 3})
     assert commits.owed[A] == 3
+
+
+def test_what_was_handed_out_before_a_loss_does_not_pass_over_the_new_data() -> None:
+    commits = Commits()
+    commits.assign([A])
+    commits.hand_out([Record(*A, 19, b"", b"")])
+    commits.revoke([A])
+    commits.assign([A])
+    commits.want({A: 20})
+    assert not commits.owed
+    commits.hand_out([Record(*A, 4, b"", b"")])
+    commits.want({A: 20})
+    commits.want({A: 5})
+    assert dict(commits.owed) == {A: 5}
