@@ -68,13 +68,14 @@ class Watcher:
 
 
 class Segment(NamedTuple):
-    """One state of a schedule, and until when it was in force."""
+    """One state of a schedule, as it was made and as it was noted last, and until when it was in force."""
 
+    made: JobRow
     job: JobRow
     until_ms: int | None
 
     def times(self, through_ms: int) -> Iterator[int]:
-        if self.job.state == "active":
+        if self.made.state == "active":  # It may have been completed since.
             last_ms = through_ms if self.until_ms is None else min(through_ms, self.until_ms - 1)
             yield from self.job.timing.times_between(self.job.effective_from_ms - 1, last_ms)
 
@@ -84,15 +85,15 @@ class Segment(NamedTuple):
 
 
 def segments(server: MemoryPostgres) -> dict[bytes, list[Segment]]:
-    """Each job's states of its schedule, by the notes; the last note of a state counts."""
-    of_job: dict[bytes, dict[int, JobRow]] = defaultdict(dict)
-    for (job_id, _), row in sorted(server.tables[NOTES].items(), key=lambda item: repr(item[0][1]).zfill(9)):
-        of_job[job_id][row.schedule_no] = row
+    """Each job's states of its schedule, by the notes."""
+    of_job: dict[bytes, dict[int, list[JobRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(server.tables[NOTES].values(), key=lambda row: row.version):
+        of_job[row.job_id][row.schedule_no].append(row)
     found = {}
     for job_id, states in of_job.items():
-        ordered = sorted(states.values(), key=lambda row: row.version)
-        ends = [row.effective_from_ms for row in ordered[1:]]
-        found[job_id] = [Segment(row, end) for row, end in zip(ordered, [*ends, None], strict=True)]
+        noted = list(states.values())
+        ends = [rows_of[0].effective_from_ms for rows_of in noted[1:]]
+        found[job_id] = [Segment(of[0], of[-1], end) for of, end in zip(noted, [*ends, None], strict=True)]
     return found
 
 

@@ -68,10 +68,8 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
             await trio.sleep(world.random.uniform(0, 4))
             await _live(world)
             through_ms = int(world.postgres.now_ms())
-            await _until_quiet(world, through_ms)
+            await _until_quiet(world, watcher, through_ms)
             nursery.cancel_scope.cancel()
-    for seen in [*world.strange_ends, *watcher.seen]:
-        raise seen
     times = check(world.postgres, through_ms)
     outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid))
 
@@ -85,9 +83,11 @@ async def _live(world: World) -> None:
     chaos.heal()
 
 
-async def _until_quiet(world: World, through_ms: int) -> None:
+async def _until_quiet(world: World, watcher: Watcher, through_ms: int) -> None:
     with trio.move_on_after(QUIET_LIMIT_S):
         while not is_quiet(world.postgres, through_ms):
+            for seen in [*world.strange_ends, *watcher.seen]:
+                raise seen
             await trio.sleep(1)
         return
     raise ViolationError(why_not_quiet(world.postgres, through_ms))
