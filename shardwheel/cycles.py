@@ -80,16 +80,18 @@ class Cycles:
         return [flight for flight in self._flights if not flight.landed]
 
     def take(self, messages: Sequence[Message]) -> int:
+        count, buffered = len(messages), self._buffered
         if self._closed:
             raise UsageError("the producer is closed")
-        if self._buffered and self._buffered + len(messages) > self._most:
+        if buffered and buffered + count > self._most:
             raise UnavailableError(
-                f"no room for {len(messages)} messages: {self._buffered} of {self._most} wait for the broker"
+                f"no room for {count} messages: {buffered} of {self._most} wait for the broker"
             )
-        if max([len(message[3]) for message in messages], default=0) > LARGEST_VALUE_BYTES:
-            raise UsageError(f"a message is larger than {LARGEST_VALUE_BYTES} bytes: no broker would take it")
+        for message in messages:
+            if len(message[3]) > LARGEST_VALUE_BYTES:
+                raise UsageError(f"a message is over {LARGEST_VALUE_BYTES} bytes: no broker would take it")
         self._gathered += messages
-        self._buffered += len(messages)
+        self._buffered = buffered + count
         self._gathered_ticket += 1
         return self._gathered_ticket
 

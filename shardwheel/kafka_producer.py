@@ -30,7 +30,9 @@ DEPART_MESSAGES = 1_000
 # What one step hands to the driver at most: about 5 ms, so that publishing all again does not stop ticks.
 STEP_MESSAGES = 5_000
 POLL_S, LONGEST_POLL_S, IDLE_POLL_S = 0.001, 0.02, 1.0
-FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.25, 15.0
+# A further failure without an acknowledgement in between doubles both the pause and the patience, so that a
+# broker that only needs longer than `stall_s` is not drowned in repetitions.
+FIRST_BACKOFF_S, MOST_DOUBLINGS = 0.5, 4
 
 
 class KafkaProducer:
@@ -55,7 +57,7 @@ class KafkaProducer:
         self._scope = trio.CancelScope()
         self._moved_at = trio.current_time()
         self._renew_at: float | None = None
-        self._backoff_s = FIRST_BACKOFF_S
+        self._failures = 0
         self.renewals = 0
         trio.lowlevel.spawn_system_task(self._run, name="kafka producer")
 
@@ -114,9 +116,10 @@ class KafkaProducer:
         self._depart()
         self._line.hand_over(STEP_MESSAGES)
         if self._cycles.settle():
-            self._moved_at, self._backoff_s = now, FIRST_BACKOFF_S
-        if now - self._moved_at > self._stall_s:
-            self._line.fail(f"no acknowledgement for {self._stall_s:g} s")
+            self._moved_at, self._failures = now, 0
+        patience_s = self._grown(self._stall_s)
+        if now - self._moved_at > patience_s:
+            self._line.fail(f"no acknowledgement for {patience_s:g} s")
         if self._line.failure:
             self._renew_when_due(now)
 
@@ -127,12 +130,16 @@ class KafkaProducer:
 
     def _renew_when_due(self, now: float) -> None:
         if self._renew_at is None:
-            self._log.warning("producing failed; trying anew", why=self._line.failure, in_s=self._backoff_s)
-            self._renew_at = now + self._backoff_s
-            self._backoff_s = min(2 * self._backoff_s, LONGEST_BACKOFF_S)
+            backoff_s = self._grown(FIRST_BACKOFF_S)
+            self._log.warning("producing failed; trying anew", why=self._line.failure, in_s=backoff_s)
+            self._renew_at = now + backoff_s
+            self._failures += 1
         if now >= self._renew_at:
             self._renew()
             self._renew_at, self._moved_at = None, now
+
+    def _grown(self, duration_s: float) -> float:
+        return duration_s * float(2 ** min(self._failures, MOST_DOUBLINGS))
 
     def _renew(self) -> None:
         """A new line carries all that has not landed: what was sent before may arrive twice."""
