@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shardwheel.bench import claim as claim_bench
+from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
+from shardwheel.logs import set_up_logs
 
 app = typer.Typer(
     help="Measure: progress on standard error, the answer on standard output.", no_args_is_help=True
@@ -25,6 +28,7 @@ PlotOption = Annotated[
 @app.callback()
 def bench() -> None:
     """Measure: progress on standard error, the answer on standard output."""
+    set_up_logs("error", "", role="bench")
 
 
 @app.command()
@@ -60,8 +64,19 @@ def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0) -> None:
 
         shardctl bench claim --json
     """
-    result = claim_bench.bench_claim(seconds, say)
-    if as_json:
-        print_json(result)
-    else:
-        claim_bench.print_result(result)
+    _answer(claim_bench.bench_claim(seconds, say), as_json, claim_bench.print_result)
+
+
+@app.command()
+def fire(as_json: JsonOption = False, seconds: SecondsOption = 40.0) -> None:
+    """Fires a second from the wheel to Kafka's acknowledgement, beside a bare produce loop.
+
+    Example:
+
+        shardctl bench fire --json
+    """
+    _answer(fire_bench.bench_fire(seconds, say), as_json, fire_bench.print_result)
+
+
+def _answer(result: Any, as_json: bool, print_result: Callable[[Any], None]) -> None:
+    (print_json if as_json else print_result)(result)
