@@ -1,2 +1,1 @@
-"""How it is put together: the embedded stack behind `shardctl dev`, and the demo.
-"""
+"""How it is put together: the embedded stack behind `shardctl dev`, and the demo."""

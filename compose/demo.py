@@ -18,7 +18,8 @@ import trio
 from rich.console import Console
 from rich.table import Table
 
-from shardwheel.compose.demo_steps import STEPS, Finding
+from shardwheel.compose.demo_finding import Finding
+from shardwheel.compose.demo_steps import STEPS
 from shardwheel.compose.dev import RunningStack, open_stack
 from shardwheel.compose.foreground import speaker, until_signalled
 from shardwheel.compose.services import Wish
@@ -27,6 +28,7 @@ from shardwheel.errors import ShardwheelError
 from shardwheel.settings import ENVIRONMENT_PREFIX, Settings
 
 SHARDS = 3
+HANDLERS = "shardwheel.compose.demo_handlers"
 # Where Kafka's jars are is no part of the stack.
 KEPT_VARIABLES = {f"{ENVIRONMENT_PREFIX}CACHE"}
 
@@ -57,7 +59,9 @@ async def _demo(folder: Path, once: bool) -> int:
     begun_at_s = time.monotonic()
     findings: list[Finding] = []
     async with until_signalled(say):
-        async with open_stack(Wish(folder=folder, settings=Settings(), shards=SHARDS), say) as stack:
+        async with open_stack(
+            Wish(folder=folder, settings=Settings(handlers=HANDLERS), shards=SHARDS), say
+        ) as stack:
             findings = await _look(stack)
             _show(findings)
             if not once:

@@ -6,36 +6,29 @@ To let the demo show more, write a function and add it to STEPS. A finding that 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 import httpx
 import psycopg
 import trio
 
+from shardwheel.compose.demo_finding import Finding
+from shardwheel.compose.demo_jobs import jobs, tick_latency
 from shardwheel.compose.dev import RunningStack
 from shardwheel.etcd import Etcd
 from shardwheel.kafka import Kafka
 from shardwheel.store.migrate import schema_state
 from shardwheel.topics import job_topics
 
-
-class Finding(NamedTuple):
-    """One line of the demo's table."""
-
-    part: str
-    is_well: bool
-    detail: str
-
+HEALTH_LIMIT_S = 60.0
 
 Step = Callable[[RunningStack], Awaitable[list[Finding]]]
 
 
 async def processes(stack: RunningStack) -> list[Finding]:
-    """Every process runs, at its first try."""
+    """Every process runs. (A restart is no fault: a shard that a busy machine kept from renewing its lease
+    starts over as somebody new.)"""
     return [
-        Finding(
-            row.id, row.state == "running" and row.restarts == 0, f"{row.state}, pid {row.pid} {row.address}"
-        )
+        Finding(row.id, row.state == "running", f"{row.state}, pid {row.pid} {row.address}")
         for row in stack.processes
     ]
 
@@ -84,11 +77,15 @@ async def services(stack: RunningStack) -> list[Finding]:
 
 
 async def _service(client: httpx.AsyncClient, name: str, address: str) -> Finding:
-    answer = await client.get(f"http://{address}/healthz")
-    parts = answer.json()["parts"]
-    return Finding(
-        f"{name} is healthy", answer.status_code == 200, ", ".join(f"{k} {v}" for k, v in parts.items())
-    )
+    """Its own word; on a busy machine a part may be unwell for a moment, so it is asked again for a while."""
+    deadline = trio.current_time() + HEALTH_LIMIT_S
+    while True:
+        answer = await client.get(f"http://{address}/healthz")
+        is_well = answer.status_code == 200
+        if is_well or trio.current_time() > deadline:
+            parts = ", ".join(f"{part} {state}" for part, state in answer.json()["parts"].items())
+            return Finding(f"{name} is healthy", is_well, parts)
+        await trio.sleep(0.2)
 
 
-STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services)
+STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, tick_latency)

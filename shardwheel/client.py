@@ -10,10 +10,12 @@ No HTTP and no second system in the caller's way: the job is a row of the same c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from psycopg import Connection
+from psycopg.rows import tuple_row
 
 from shardwheel.ids import text_of
 from shardwheel.posting import parse_posting
@@ -29,7 +31,8 @@ class Client:
     ) -> str:
         """Store a job in the caller's transaction; its id. `fields` are those of a job as posted."""
         posting = parse_posting({"task": task, "params": dict(params or {}), **fields})
-        return text_of(create_job_once(conn, self._tenant, posting))
+        with _plain_rows(conn):
+            return text_of(create_job_once(conn, self._tenant, posting))
 
     def enqueue(
         self,
@@ -44,3 +47,13 @@ class Client:
         """Run a task once: now, or after `delay` (seconds, or a text such as "5m")."""
         once = {"delay": delay, "idempotency_key": idempotency_key}
         return self.create_job(task, params, conn=conn, **once, **fields)
+
+
+@contextmanager
+def _plain_rows(conn: Connection[Any]) -> Iterator[None]:
+    """Our statements read tuples, whatever rows the caller likes."""
+    liked, conn.row_factory = conn.row_factory, tuple_row
+    try:
+        yield
+    finally:
+        conn.row_factory = liked

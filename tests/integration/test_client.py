@@ -35,6 +35,13 @@ def test_a_job_is_part_of_the_callers_transaction(migrated_database: str) -> Non
         assert tasks(conn) == ["kept"]
 
 
+def test_the_callers_own_kind_of_rows_is_left_alone(migrated_database: str) -> None:
+    with psycopg.connect(migrated_database, row_factory=psycopg.rows.dict_row) as conn:
+        Client().enqueue("report", conn=conn, idempotency_key="k", cron=None)
+        row = conn.execute("SELECT task FROM shardwheel.jobs").fetchone()
+        assert row == {"task": "report"}
+
+
 def test_a_key_gives_the_same_job_again_and_refuses_another_body(migrated_database: str) -> None:
     client = Client()
     with psycopg.connect(migrated_database, autocommit=True) as conn:

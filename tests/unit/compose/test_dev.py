@@ -9,7 +9,7 @@ import pytest
 
 from shardwheel.compose import ports, services
 from shardwheel.compose.demo import _sum_up
-from shardwheel.compose.demo_steps import Finding
+from shardwheel.compose.demo_finding import Finding
 from shardwheel.compose.dev import embedded_servers, reaching
 from shardwheel.compose.services import ServiceLine, Wish, service_children
 from shardwheel.errors import UsageError
