@@ -10,6 +10,7 @@ import typer
 
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import fire as fire_bench
+from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
 from shardwheel.logs import set_up_logs
@@ -76,6 +77,22 @@ def fire(as_json: JsonOption = False, seconds: SecondsOption = 40.0) -> None:
         shardctl bench fire --json
     """
     _answer(fire_bench.bench_fire(seconds, say), as_json, fire_bench.print_result)
+
+
+@app.command()
+def tick(
+    as_json: JsonOption = False,
+    held: Annotated[int, typer.Option(min=1, help="Jobs of the mix in the wheels.")] = tick_bench.HELD,
+    rate: Annotated[float, typer.Option(min=0.1, help="Fires a second.")] = tick_bench.RATE_PER_S,
+    seconds: SecondsOption = 30.0,
+) -> None:
+    """From a fire's time to the broker's acknowledgement; missed and doubled fires counted in the topics.
+
+    Example:
+
+        shardctl bench tick --held 333000 --rate 2000 --json
+    """
+    _answer(tick_bench.bench_tick(held, rate, seconds, say), as_json, tick_bench.print_result)
 
 
 def _answer(result: Any, as_json: bool, print_result: Callable[[Any], None]) -> None:
