@@ -77,7 +77,17 @@ class Segment(NamedTuple):
     def times(self, through_ms: int) -> Iterator[int]:
         if self.made.state == "active":  # It may have been completed since.
             last_ms = through_ms if self.until_ms is None else min(through_ms, self.until_ms - 1)
-            yield from self.job.timing.times_between(self.job.effective_from_ms - 1, last_ms)
+            yield from self.job.timing.times_between(self._begins_ms - 1, last_ms)
+
+    @property
+    def _begins_ms(self) -> int:
+        """A new job's only time counts, also when it was past already."""
+        is_new_once = self.made.version == 1 and self.job.timing.schedule.kind == "once"
+        return (
+            min(self.job.effective_from_ms, self.job.anchor_ms or 0)
+            if is_new_once
+            else self.job.effective_from_ms
+        )
 
     def due_ms(self, time_ms: int) -> int:
         job = self.job

@@ -46,7 +46,7 @@ class People:
     async def live(self, until_s: float) -> None:
         """Create a few jobs, then change them at random moments, several at a time."""
         async with trio.open_nursery() as nursery:
-            for _ in range(self._random.randint(3, 5)):
+            for _ in range(self._random.randint(4, 7)):
                 nursery.start_soon(self._act, self._create)
             while trio.current_time() < until_s:
                 await trio.sleep(self._random.expovariate(1 / 2.5))
@@ -54,7 +54,7 @@ class People:
 
     @property
     def _wishes(self) -> list[Callable[[], Any]]:
-        common = [self._edit, self._edit, self._tags, self._pause, self._resume, self._resume]
+        common = [self._edit, self._edit, self._edit, self._tags, self._pause, self._resume, self._resume]
         return [*common, self._trigger, self._cancel, self._delete, self._create]
 
     async def _act(self, wish: Callable[[], Any]) -> None:
@@ -96,7 +96,7 @@ class People:
         await self._change(resume_job)
 
     async def _delete(self) -> None:
-        if self._random.random() < 0.4:
+        if self._random.random() < 0.3:
             await self._change(delete_job)
 
     async def _trigger(self) -> None:
@@ -137,7 +137,7 @@ def _note(conn: _Connection, job_id: bytes) -> None:
 def random_timing(r: random.Random, now_ms: int, *, of_an_edit: bool = False) -> dict[str, Any]:
     kind = r.choice(["every", "every", "every", "every", "cron", "once"])
     if kind == "every":
-        timing: dict[str, Any] = {"every": r.choice([1.5, 2, 3, 5, 8])}
+        timing: dict[str, Any] = {"every": r.choice([1, 1.5, 2, 3, 5])}
         if not of_an_edit and r.random() < 0.3:
             timing["max_runs"] = r.randint(2, 9)
     elif kind == "cron":

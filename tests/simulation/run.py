@@ -30,6 +30,14 @@ from tests.simulation.world import PARTITIONS, World, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
+# Fewer partitions and looser rounds: what they cost a simulation buys it nothing.
+_LIMITS: dict[str, Any] = {
+    "shard.owner.PARTITIONS": PARTITIONS,
+    "coordinator.floor.PARTITIONS": PARTITIONS,
+    "workers.worker.WAIT_S": 2.0,
+    "results.processor.WAIT_S": 2.0,
+    "clock.SAMPLES": 1,
+}
 
 
 class Outcome(NamedTuple):
@@ -144,6 +152,8 @@ def _from_seed(seed: int) -> Iterator[None]:
         stack.enter_context(patch("trio._core._run._r", random.Random(seed)))
         stack.enter_context(patch("shardwheel.store.jobs.new_job_id", new_job_id))
         stack.enter_context(patch("shardwheel.workers.worker.uuid", tokens))
+        for name, value in _LIMITS.items():
+            stack.enter_context(patch(f"shardwheel.{name}", value))
         stack.enter_context(patch.dict("shardwheel.store.claim.LEASES", short=timedelta(seconds=8)))
         stack.enter_context(patch.dict("shardwheel.workers.worker.HEARTBEAT_S", short=2.5))
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

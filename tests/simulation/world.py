@@ -29,7 +29,7 @@ from tests.simulation.gates import Gate, GatedBus, GatedLeases, GatedPool
 
 PARTITIONS = 3
 TOPIC_PARTITIONS = 2
-TICK_S = 0.1
+TICK_S = 0.2
 CALL_LIMIT_S = 5.0
 
 
