@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from shardwheel.bench import claim as claim_bench
+from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
@@ -93,6 +94,27 @@ def tick(
         shardctl bench tick --held 333000 --rate 2000 --json
     """
     _answer(tick_bench.bench_tick(held, rate, seconds, say), as_json, tick_bench.print_result)
+
+
+@app.command()
+def coldstart(
+    as_json: JsonOption = False,
+    jobs: Annotated[str, typer.Option(help="Numbers of jobs, separated by commas.")] = "333000,1000000",
+) -> None:
+    """From nothing to the first correct fire of a shard that loads all partitions, and what a job weighs.
+
+    Example:
+
+        shardctl bench coldstart --jobs 333000,1000000 --json
+    """
+    counts = [parse_count(part) for part in jobs.split(",")]
+    _answer(coldstart_bench.bench_coldstart(counts, say), as_json, coldstart_bench.print_result)
+
+
+def parse_count(text: str) -> int:
+    if not text.strip().isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is not a number of jobs", param_hint="--jobs")
+    return int(text)
 
 
 def _answer(result: Any, as_json: bool, print_result: Callable[[Any], None]) -> None:

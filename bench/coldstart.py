@@ -1,0 +1,155 @@
+"""`shardctl bench coldstart`: how long a fresh shard takes from nothing to its first correct fire.
+
+So many jobs of the mix are stored in PostgreSQL; then a fresh process takes all partitions through the
+intake, as a shard without a standby does, and ticks until something is due. That fire is checked against
+the job's own schedule. The reference is a process that only reads the same rows, and forgets them.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from resource import getpagesize
+from typing import Any, Final, NamedTuple, TypeVar
+
+import psycopg
+import trio
+
+from shardwheel.bench.embedded import embedded_postgres
+from shardwheel.bench.measure import machine
+from shardwheel.bench.report import print_machine, print_table
+from shardwheel.bench.stored import TENANT, TOPIC_PARTITIONS, entries_of, store
+from shardwheel.ids import fire_id
+from shardwheel.partition import PARTITIONS
+from shardwheel.ports import Message
+from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.intake import Intake
+from shardwheel.store.bulk import read_rows
+from shardwheel.store.jobs import get_job, read_now_ms
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
+from shardwheel.store.sql import sql
+from shardwheel.wire import decode_fire
+
+JOBS: Final = (333_000, 1_000_000)
+_PAUSE_S: Final = 0.004
+_LIMIT_S: Final = 600.0
+
+Report = list[dict[str, Any]]
+Answer = TypeVar("Answer")
+
+
+class Start(NamedTuple):
+    """What one cold start took, and what the process grew by."""
+
+    seconds: float
+    grown_bytes: int
+
+
+def bench_coldstart(jobs: Sequence[int], say: Callable[[str], None]) -> Report:
+    """Smaller numbers first: the jobs of the larger ones are added to those that are there."""
+    report: Report = []
+    with embedded_postgres(say) as dsn:
+        stored = 0
+        for count in sorted(jobs):
+            say(f"storing {count - stored:,} jobs")
+            fill(dsn, count - stored, seed=len(report) + 1)
+            stored = count
+            report.append(measure_coldstart(dsn, count, say))
+    return report
+
+
+def fill(dsn: str, count: int, seed: int = 1) -> None:
+    with psycopg.connect(dsn) as connection:
+        now_ms = read_now_ms(connection)
+    store(dsn, entries_of(count, now_ms, seed=seed))
+
+
+def measure_coldstart(dsn: str, count: int, say: Callable[[str], None]) -> dict[str, Any]:
+    say(f"{count:,} jobs: reading alone")
+    copy_s = _in_fresh_process(read_alone, dsn)
+    say(f"{count:,} jobs: cold start")
+    start = _in_fresh_process(start_cold, dsn)
+    return {
+        "jobs": count,
+        "seconds": round(start.seconds, 3),
+        "copy_seconds": round(copy_s, 3),
+        "ratio": round(start.seconds / copy_s, 2),
+        "rss_bytes_per_job": round(start.grown_bytes / count, 1),
+        "load_1_min": machine()["load_1_min"],
+    }
+
+
+def _in_fresh_process(work: Callable[[str], Answer], dsn: str) -> Answer:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+        return alone.submit(work, dsn).result()
+
+
+# --- In the fresh process -----------------------------------------------------------------------------
+
+
+def read_alone(dsn: str) -> float:
+    """Seconds to read all rows in batches and forget them."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET transaction_timeout = 0")
+        connection.commit()
+        begun_s = time.perf_counter()
+        for _ in read_rows(connection, sql("load_jobs"), {"partitions": list(range(PARTITIONS))}):
+            pass
+        return time.perf_counter() - begun_s
+
+
+def start_cold(dsn: str) -> Start:
+    gc.collect()
+    before = _resident_bytes()
+    begun_s = time.perf_counter()
+    holdings, fires = trio.run(_load_and_fire, dsn)
+    took_s = time.perf_counter() - begun_s
+    check_fires(dsn, fires)
+    del fires
+    gc.collect()
+    return Start(took_s, _resident_bytes() - before if holdings else 0)
+
+
+async def _load_and_fire(dsn: str) -> tuple[Mapping[int, Holding], list[Message]]:
+    """All partitions, from a watermark of just now; then tick until something fires."""
+    async with Pool(dsn, name="bench", size=2, limit_s=60.0) as pool:
+        store = PostgresStore(pool)
+        stand = Stand(int(await store.now_ms()), 1 << 62)
+        intake = Intake(store, TOPIC_PARTITIONS)
+        holdings = await intake.load(dict.fromkeys(range(PARTITIONS), stand))
+        fires: list[Message] = []
+        with trio.fail_after(_LIMIT_S):
+            while not fires:
+                now_ms = int(await store.now_ms())
+                for holding in holdings.values():
+                    holding.due(now_ms, fires, fires)
+                await trio.sleep(0 if fires else _PAUSE_S)
+        return holdings, fires
+
+
+def check_fires(dsn: str, fires: Sequence[Message]) -> None:
+    """Is the first fire one that its job's schedule has, under the name that it must have?"""
+    fire = decode_fire(fires[0].value)
+    with psycopg.connect(dsn) as connection:
+        job = get_job(connection, TENANT, fire.job_id)
+    due = list(job.timing.times_between(fire.scheduled_ms - 1, fire.scheduled_ms))
+    named = fire_id(job.job_id, job.partition, fire.scheduled_ms)
+    if due != [fire.scheduled_ms] or fire.execution_id != named or fire.schedule_no != job.schedule_no:
+        raise RuntimeError(f"the first fire is wrong: {fire}")
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
+
+
+def print_result(report: Report) -> None:
+    columns = ["jobs", "seconds", "copy_seconds", "ratio", "rss_bytes_per_job"]
+    rows = [[one[name] for name in columns] for one in report]
+    titles = ["jobs", "seconds to the first fire", "to read alone", "ratio", "bytes a job"]
+    print_table("A cold start", titles, rows)
+    print_machine(machine())
