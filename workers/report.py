@@ -44,6 +44,7 @@ class Reporter:
         self._waiting: list[Result] = []
         self._more = trio.Event()
         self._sent: dict[bytes, _Sent] = {}
+        self._generation = ""
 
     def report(self, result: Result) -> None:
         self._waiting.append(result)
@@ -80,9 +81,11 @@ class Reporter:
                 max((sent.ticket for sent in self._sent.values()), default=0)
             )
 
-    async def unsettled(self) -> list[Held]:
+    async def unsettled(self, generation: str) -> list[Held]:
         """What may be finished but not settled when its lease ends: to be extended with the next heartbeat.
-        What the processor has passed is forgotten."""
+        What the processor has passed is forgotten. `generation` names Kafka's data as it is now."""
+        if generation != self._generation:
+            self._start_over(generation)
         if not self._sent:
             return []
         acknowledged = self._producer.acknowledged
@@ -99,6 +102,15 @@ class Reporter:
                 offset = -1 if sent.below is None else sent.below - 1
                 held.append(_held(sent.result, place.topic_partition, offset))
         return held
+
+    def _start_over(self, generation: str) -> None:
+        """Kafka's data was lost, and perhaps results with it: say them again (one that was settled changes
+        nothing). Their old offsets would keep the leases alive for as long as the new topic is shorter."""
+        lost = [sent.result for sent in self._sent.values()] if self._generation else []
+        self._generation = generation
+        self._sent.clear()
+        for result in lost:
+            self.report(result)
 
     def forget(self, settled: Iterable[bytes]) -> None:
         for execution_id in settled:

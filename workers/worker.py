@@ -202,7 +202,7 @@ class Worker:
             Held(one.claimed.execution_id, one.claimed.attempt, one.claimed.claim_token)
             for one in self._running.values()
         ]
-        held += await self._reporter.unsettled()
+        held += await self._reporter.unsettled(generation)
         if not held:
             return
         beat = await self._store.heartbeat(held, self._pool, generation)
