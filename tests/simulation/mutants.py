@@ -26,7 +26,9 @@ from shardwheel.shard.holding import Stand
 from shardwheel.shard.ledger import Ledger, Mark
 from shardwheel.shard.owner import Owner
 from shardwheel.store import jobs, settlement
+from shardwheel.store.arrays import Uuid
 from shardwheel.store.job_row import JobRow
+from shardwheel.store.sql import sql
 from shardwheel.times import END_MS
 from shardwheel.timing import Timing
 from tests.simulation import people
@@ -81,7 +83,7 @@ def settle_from_pair() -> Sequence[Any]:
 @mutant("pause and delete settle nothing")
 def pause_settles_nothing() -> Sequence[Any]:
     def end_schedule(conn: Any, old: JobRow, state: JobState) -> None:
-        conn.execute(jobs.sql("change_state"), {"job_id": jobs.Uuid(old.job_id), "state": state})
+        conn.execute(sql("change_state"), {"job_id": Uuid(old.job_id), "state": state})
 
     return [patch.object(jobs, "_end_schedule", end_schedule)]
 
