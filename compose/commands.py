@@ -22,7 +22,7 @@ from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.settings import FILE_NAME, Settings, load_settings
 
-app = typer.Typer(help="The embedded stack: PostgreSQL, etcd, Kafka and all services on this machine.")
+app = typer.Typer()
 
 # Services have 35 s and servers 30 s to end before they are killed; the rest is for a slow machine.
 STOP_LIMIT_S = 120.0
@@ -34,12 +34,12 @@ DataOption = Annotated[Path | None, typer.Option("--data", help="The stack's dat
 def dev(
     context: typer.Context,
     shards: Annotated[int, typer.Option(min=0, help="How many shards.")] = 1,
-    workers: Annotated[int, typer.Option(min=0, help="How many workers.")] = 1,
+    workers: Annotated[int, typer.Option(min=0, help="How many workers of each pool, given handlers.")] = 1,
     handlers: Annotated[str | None, typer.Option(help="The module with your handlers.")] = None,
     data: DataOption = None,
     http: Annotated[int | None, typer.Option(min=1, max=65535, help="The API's port.")] = None,
 ) -> None:
-    """Run everything on this machine until Ctrl-C. The data survives.
+    """Run PostgreSQL, etcd, Kafka and all services on this machine until Ctrl-C. The data survives.
 
     What SHARDWHEEL_POSTGRES_DSN, SHARDWHEEL_ETCD_ENDPOINTS, SHARDWHEEL_KAFKA_BOOTSTRAP or
     SHARDWHEEL_RESULTS_BOOTSTRAP point elsewhere is used from there.
