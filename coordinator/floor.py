@@ -47,6 +47,7 @@ class FloorMover:
         """Store the floors whose messages were all claimed meanwhile; returns how many moved."""
         await self._look()
         committed = await self._committed()
+        await self._require_generation(self._generation)
         moved = 0
         for topic_partition, candidate in list(self._candidates.items()):
             if all(committed.get(place, 0) >= end for place, end in candidate.ends.items()):
@@ -59,8 +60,7 @@ class FloorMover:
         generation = await self._bus.generation(JOB_TOPICS)
         states = await self._store.partitions(range(PARTITIONS))
         ends = await self._bus.end_offsets(JOB_TOPICS)
-        if generation != await self._bus.generation(JOB_TOPICS):
-            raise UnavailableError("Kafka's data changed while the floor was read")
+        await self._require_generation(generation)
         if generation != self._generation:
             self._generation = generation
             self._candidates.clear()
@@ -73,6 +73,11 @@ class FloorMover:
                     [state for state in fired if state.partition % n == topic_partition],
                     {place: end for place, end in ends.items() if place.topic_partition == topic_partition},
                 )
+
+    async def _require_generation(self, generation: str) -> None:
+        """What was read since is of one Kafka: offsets of two can't be compared."""
+        if generation != await self._bus.generation(JOB_TOPICS):
+            raise UnavailableError("Kafka's data changed while the floor was read")
 
     async def _committed(self) -> dict[TopicPartition, int]:
         committed: dict[TopicPartition, int] = {}

@@ -129,7 +129,8 @@ def store_floors(transaction: Transaction, given: Given) -> list[Any]:
     for partition, floor_ms, xid in zip(given["partitions"], given["floors"], given["xids"], strict=True):
         transaction.lock(ownership.TABLE, partition)
         state = transaction.get(ownership.TABLE, partition)
-        same_ground = state.kafka_generation == given["generation"] and state.identity == identity
+        same_server = identity == state.identity == transaction.server.identity
+        same_ground = same_server and state.kafka_generation == given["generation"]
         if same_ground and state.floor_ms <= floor_ms:
             moved = state._replace(floor_ms=floor_ms, floor_xid=int(xid))
             transaction.put(ownership.TABLE, partition, moved)

@@ -59,6 +59,9 @@ class LoopRig(Protocol):
     async def set_floor(self, partition: int, floor_ms: int, fired_through_ms: int) -> None:
         """All with a fire time up to here, of schedules as they are now, met the claim."""
 
+    async def set_timeline(self, partition: int, timeline: int) -> None:
+        """The partition's row was written on that timeline."""
+
     async def end_leases(self) -> None: ...
 
     async def make_overdue(self) -> None:
@@ -113,6 +116,11 @@ class MemoryLoopRig:
             floor_xid=self.server.next_xid,
             horizon_xid=self.server.next_xid,
         )
+
+    async def set_timeline(self, partition: int, timeline: int) -> None:
+        state = self.server.tables[ownership.TABLE][partition]
+        identity = state.identity._replace(timeline=timeline)
+        self.server.tables[ownership.TABLE][partition] = state._replace(identity=identity)
 
     async def end_leases(self) -> None:
         self._update("running", lease_until_ms=self.server.now_ms() - 1000)
@@ -190,6 +198,11 @@ class PostgresLoopRig:
                       horizon_xid = pg_snapshot_xmax(pg_current_snapshot())
                 WHERE partition = %s""",
             [floor_ms, fired_through_ms, partition],
+        )
+
+    async def set_timeline(self, partition: int, timeline: int) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.partitions SET timeline = %s WHERE partition = %s", [timeline, partition]
         )
 
     async def end_leases(self) -> None:

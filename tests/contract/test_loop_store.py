@@ -392,6 +392,8 @@ async def test_a_schedule_younger_than_the_floor_is_settled_from_its_beginning(
         taken = (await own(s.store, [job.partition], "a"))[job.partition]
         later = taken._replace(fired_through_ms=job.effective_from_ms + 3_600_000, horizon_xid=1)
         assert await s.store.store_floors([later._replace(kafka_generation="other")]) == 0
+        elsewhere = later.identity._replace(timeline=later.identity.timeline + 1)
+        assert await s.store.store_floors([later._replace(identity=elsewhere)]) == 0
         assert await s.store.store_floors([later]) == 1
         paused = await rig.run(pause_job, "t", job.job_id)
         expected = times_of(job, paused.effective_from_ms)
@@ -460,3 +462,16 @@ async def test_triggers_and_cancels_tell_the_truth(rig: LoopRig, clock: MockCloc
         await rig.run(delete_job, "t", job.job_id)
         with pytest.raises(ConflictError):
             await rig.run(trigger_job, "t", job.job_id, uuid.uuid4().bytes)
+
+
+@trio_test
+async def test_a_floor_from_before_a_fail_over_is_refused_though_its_row_does_not_know_yet(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """The row came back with the old timeline in it, and the claims that the floor vouches for are gone."""
+    async with scene(rig) as s:
+        taken = (await own(s.store, [5], "a"))[5]
+        old = taken.identity._replace(timeline=taken.identity.timeline + 1)
+        await rig.set_timeline(5, old.timeline)
+        assert await s.store.store_floors([taken._replace(identity=old, fired_through_ms=9)]) == 0
+        assert [state.floor_ms for state in await s.store.partitions([5])] == [0]
