@@ -10,6 +10,7 @@ import typer
 
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
+from shardwheel.bench import e2e as e2e_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
@@ -109,6 +110,20 @@ def coldstart(
     """
     counts = [parse_count(part) for part in jobs.split(",")]
     _answer(coldstart_bench.bench_coldstart(counts, say), as_json, coldstart_bench.print_result)
+
+
+@app.command()
+def e2e(
+    as_json: JsonOption = False,
+    jobs: Annotated[int, typer.Option(min=10, help="One-shot jobs due at once.")] = e2e_bench.JOBS,
+) -> None:
+    """Due, fired, claimed, run (no-op), settled: by real processes, two of which are killed on the way.
+
+    Example:
+
+        shardctl bench e2e --json
+    """
+    _answer(e2e_bench.bench_e2e(jobs, say), as_json, e2e_bench.print_result)
 
 
 def parse_count(text: str) -> int:

@@ -59,12 +59,12 @@ def entries_of(
         yield _entry(job, now_ms, dice.getrandbits(63) | 1, xid)
 
 
-def once_entries(count: int, due_ms: int, *, xid: int = 1, seed: int = 1) -> Iterator[JobEntry]:
-    """So many jobs that run once, at this moment."""
+def once_entries(dues_ms: Iterable[int], seed: int = 1) -> Iterator[JobEntry]:
+    """Jobs that run once, at these times."""
     dice = random.Random(seed)
     once, _ = _timing(None, None, "UTC")
-    for _ in range(count):
-        yield _job(dice.randbytes(16), once, due_ms, None, due_ms, dice.getrandbits(63) | 1, xid, due_ms)
+    for due_ms in dues_ms:
+        yield _job(dice.randbytes(16), once, due_ms, None, due_ms, dice.getrandbits(63) | 1, 1, due_ms)
 
 
 def _entry(job: MixedJob, now_ms: int, schedule_no: int, xid: int) -> JobEntry:
@@ -131,11 +131,13 @@ def hold(
     return holdings
 
 
-def store(dsn: str, entries: Iterable[JobEntry]) -> int:
-    """COPY the entries into `jobs`, as a superuser; returns their number."""
+def store(dsn: str, entries: Iterable[JobEntry], *, triggers: bool = False) -> int:
+    """COPY the entries into `jobs`, as a superuser; returns their number. With the triggers on it is slow,
+    and running shards see the jobs."""
     count = 0
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("SET session_replication_role = replica")
+        if not triggers:
+            connection.execute("SET session_replication_role = replica")
         connection.execute("SET synchronous_commit = off")
         remaining = iter(entries)
         while portion := list(islice(remaining, _COPIED_AT_ONCE)):

@@ -1,0 +1,30 @@
+"""`shardctl bench e2e`, tiny, without the kills: jobs pass through real processes, none lost or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from shardwheel.bench import e2e
+from shardwheel.compose.etcd import EtcdServer
+from shardwheel.compose.kafka import KafkaServer
+
+
+@pytest.mark.servers
+def test_the_whole_loop_is_measured(
+    migrated_database: str,
+    etcd_server: EtcdServer,
+    own_kafka: Callable[[], KafkaServer],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(e2e, "_STEADY_MS", 100)
+    servers = migrated_database, etcd_server.endpoint, own_kafka().bootstrap
+    result = e2e.measure_e2e(*servers, 20, lambda _: None, kill=())
+    assert (result["lost"], result["doubled"]) == (0, 0)
+    assert 0 < result["p50_ms"] <= result["p99_ms"]
+    assert result["per_s"] > 0
+    assert result["raw_sql_per_s"] > 0
+    e2e.print_result(result)
+    assert "claim and settle alone" in capsys.readouterr().out
