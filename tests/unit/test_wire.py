@@ -18,7 +18,17 @@ from shardwheel.wire import (
     encode_result,
 )
 
-FIELDS = (FORMAT_VERSION, FireKind.FIRE, b"e" * 16, b"j" * 16, 255, -(2**63), 1_790_000_000_000, 1_790_000_000_250, 1)
+FIELDS = (
+    FORMAT_VERSION,
+    FireKind.FIRE,
+    b"e" * 16,
+    b"j" * 16,
+    255,
+    -(2**63),
+    1_790_000_000_000,
+    1_790_000_000_250,
+    1,
+)
 
 
 def test_a_tuple_of_the_hot_path_reads_back_as_a_fire() -> None:
