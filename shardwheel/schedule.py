@@ -240,7 +240,7 @@ _decoder: Final = msgspec.json.Decoder(Definition)
 _shared: Final[WeakValueDictionary[str, Schedule]] = WeakValueDictionary()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def schedule_of(text: str) -> Schedule:
     """The shared schedule of this text, as `Schedule.text` or the jobs table has it."""
     schedule = _shared.get(text)
