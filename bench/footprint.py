@@ -10,12 +10,14 @@ does with its rows.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import random
-from concurrent.futures import ProcessPoolExecutor
+import subprocess
+import sys
 from pathlib import Path
 from resource import getpagesize
 from typing import Final, NamedTuple
+
+import msgspec
 
 from shardwheel.bench.measure import microseconds_each, repeat
 from shardwheel.wheel import Wheel
@@ -32,8 +34,9 @@ class Footprint(NamedTuple):
 
 def footprint(held: int, stand_ms: int, entries: int) -> Footprint:
     """The cost of wheels that hold so many entries each, and so many together, in a fresh process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-        return alone.submit(_measure, held, stand_ms, entries).result()
+    command = [sys.executable, "-m", __name__, str(held), str(stand_ms), str(entries)]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return msgspec.json.decode(answer.stdout, type=Footprint)
 
 
 def _measure(held: int, stand_ms: int, entries: int) -> Footprint:
@@ -63,3 +66,7 @@ def _collect_ms() -> float:
 def _resident_bytes() -> int:
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(_measure(*map(int, sys.argv[1:]))))

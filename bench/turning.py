@@ -23,7 +23,7 @@ from shardwheel.wheel import Axle, Wheel
 
 TICK_MS: Final = 16
 RATE_PER_S: Final = 2_000
-# A border of level 3, where those of all finer levels fall too: 2026-11-23.
+# A border of level 3, where those of all finer levels fall too: 2026-11-21, in the evening.
 _BORDER_MS: Final = 13_376 << 27
 STAND_MS: Final = _BORDER_MS - 310_000
 _ORDINARY_MS: Final = 300_000
@@ -117,13 +117,20 @@ class _Tally:
 
 
 def _turn(load: Load, advance: Callable[[int], Due], prepare: Callable[[int], int], limit_s: float) -> Turned:
-    """Segment after segment, no longer than the limit; the border comes last, whatever the time."""
+    """Segment after segment, no longer than the limit; the border comes last, whatever the time.
+
+    If there was no time for all segments, the wheels are brought to the border in one jump that does not
+    count, and put in order there.
+    """
     until_ns = perf_counter_ns() + int(limit_s * 1e9)
     tallies = []
     for begin_ms in range(STAND_MS, STAND_MS + _ORDINARY_MS, SEGMENT_MS):
         tallies.append(_turn_through(begin_ms, load, advance, prepare))
         if perf_counter_ns() > until_ns:
             break
+    _put_back(advance(STAND_MS + _ORDINARY_MS), load)
+    for wheel in load.wheels:
+        wheel.prepare(len(wheel))
     at_border = _turn_through(STAND_MS + _ORDINARY_MS, load, advance, prepare)
     return _summary(tallies, at_border)
 

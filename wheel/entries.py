@@ -1,8 +1,8 @@
 """The wheel's memory: columns with one cell a row, threaded into one list a slot.
 
-There is no object for an entry, only its row: when it is due, and which rows stand before and after it
-in its slot. So an entry costs 16 bytes here, linking and unlinking allocate nothing, and Python's
-collector has nothing to walk, however many entries are held.
+There is no object for an entry, only its row: when it is due, which rows stand before and after it in
+its slot, and its kind. So an entry costs 17 bytes here, linking and unlinking allocate nothing, and
+Python's collector has nothing to walk, however many entries are held.
 
 A link is a number: below `SLOT` the row that follows (or precedes), from `SLOT` on the slot itself,
 where the list ends. Rows 7 and 2 in slot 5:

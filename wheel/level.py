@@ -1,4 +1,4 @@
-"""One level of a wheel: a ring of slots, each twice as coarse as half the ring below it is long.
+"""One level of a wheel: a ring of 1,024 slots, of which each is half as long as the ring below.
 
     level   a slot is      the ring reaches   holds, typically
       0     1 ms           1.024 s            what comes next, to the millisecond
