@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 from tests.servers import (
@@ -33,3 +34,8 @@ __all__ = [
 # A property that fails must fail for everyone, today and tomorrow; a slow machine is no failure.
 settings.register_profile("shardwheel", derandomize=True, deadline=None, database=None)
 settings.load_profile("shardwheel")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast ones first: whoever broke something pure hears of it before any server is started."""
+    items.sort(key=lambda item: item.get_closest_marker("servers") is not None)
