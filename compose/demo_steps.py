@@ -80,12 +80,19 @@ async def _service(client: httpx.AsyncClient, name: str, address: str) -> Findin
     """Its own word; on a busy machine a part may be unwell for a moment, so it is asked again for a while."""
     deadline = trio.current_time() + HEALTH_LIMIT_S
     while True:
-        answer = await client.get(f"http://{address}/healthz")
-        is_well = answer.status_code == 200
+        is_well, detail = await _health(client, address)
         if is_well or trio.current_time() > deadline:
-            parts = ", ".join(f"{part} {state}" for part, state in answer.json()["parts"].items())
-            return Finding(f"{name} is healthy", is_well, parts)
+            return Finding(f"{name} is healthy", is_well, detail)
         await trio.sleep(0.2)
+
+
+async def _health(client: httpx.AsyncClient, address: str) -> tuple[bool, str]:
+    try:
+        answer = await client.get(f"http://{address}/healthz")
+    except httpx.HTTPError as error:
+        return False, str(error)
+    parts = answer.json()["parts"].items()
+    return answer.status_code == 200, ", ".join(f"{part} {state}" for part, state in parts)
 
 
 STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, tick_latency)

@@ -127,12 +127,11 @@ class _Keeper:
             self._board.note(self._process, "stopped", None)
 
     async def _restart_for_ever(self, ended: _Ended) -> None:
-        delay_s = FIRST_DELAY_S
+        delay_s, log = FIRST_DELAY_S, f"its log: {self._child.log_path}"
         while True:
             self._board.note(self._process, "restarting", None)
-            self._say(
-                f"{ended.reason}; it is started again in {delay_s:g} s; its log: {self._child.log_path}"
-            )
+            again = f"it is started again in {delay_s:g} s"
+            self._say(_line(ended.reason, last_words(ended.written), again, log))
             await trio.sleep(delay_s)
             self._process.restarts += 1
             ended = await self._live(lambda: self._say("is back"))
@@ -166,8 +165,12 @@ class _Keeper:
             await life.stop()
 
     def _start_failure(self, ended: _Ended) -> str:
-        parts = (f"{self._child.id} {ended.reason} before it was ready", last_words(ended.written))
-        return "; ".join([*filter(None, parts), f"its log: {self._child.log_path}"])
+        what = f"{self._child.id} {ended.reason} before it was ready"
+        return _line(what, last_words(ended.written), f"its log: {self._child.log_path}")
 
     def _say(self, what: str) -> None:
         self._board.say(f"{self._child.id} {what}")
+
+
+def _line(*parts: str) -> str:
+    return "; ".join(filter(None, parts))

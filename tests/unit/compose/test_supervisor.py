@@ -126,7 +126,7 @@ async def test_a_child_that_dies_is_restarted_and_said_so(scene: Scene) -> None:
 async def test_a_child_is_restarted_as_often_as_it_dies(scene: Scene) -> None:
     """Its restarts fail at first; then it serves again."""
     flag = scene.folder / "fail"
-    code = f"import os, sys\nif os.path.exists({str(flag)!r}): sys.exit(7)\n{SERVING}"
+    code = f"import os, sys\nif os.path.exists({str(flag)!r}): print('no luck'); sys.exit(7)\n{SERVING}"
     async with supervised([scene.child("one", code)], scene.board):
         flag.touch()
         pid = scene.process("one").pid
@@ -136,8 +136,10 @@ async def test_a_child_is_restarted_as_often_as_it_dies(scene: Scene) -> None:
         flag.unlink()
         await until(lambda: "one is back" in scene.said)
         assert scene.process("one").restarts >= 3
-    assert scene.said[0].startswith("one ended with exit code 0; it is started again in 0.25 s")
-    assert "in 0.5 s" in scene.said[1]
+    assert scene.said[0].startswith("one ended with exit code 0; it is started again in 0.25 s; its log: ")
+    assert scene.said[1].startswith(
+        "one ended with exit code 7; it said: no luck; it is started again in 0.5 s"
+    )
 
 
 @trio_test
