@@ -49,17 +49,12 @@ class Level:
             return [(begin, begin + end - number)]
         return [(begin, self.base + SLOTS), (self.base, self.base + wraps_by)]
 
-    def next_occupied(self, number: int, end: int) -> int:
-        """The number of the first slot in number … end - 1 that holds something; -1 if there is none.
-
-        A ring has no more than 1,024 slots: more numbers than that are not looked at.
-        """
-        at = number & LAST_SLOT
-        first = self.base + at
-        found = self._occupied.find(1, first, min(first + end - number, self._end))
+    def next_occupied(self, number: int) -> int:
+        """The number of the first slot from this one on that holds something; -1 if the ring is empty."""
+        at = self.base + (number & LAST_SLOT)
+        found = self._occupied.find(1, at, self._end)
         if found >= 0:
-            return number + found - first
+            return number + found - at
         # Past the ring's last slot it goes on with its first.
-        wrapped = min(end - number - SLOTS, 0) + at
-        found = self._occupied.find(1, self.base, self.base + wrapped) if wrapped > 0 else -1
-        return number + SLOTS - at + found - self.base if found >= 0 else -1
+        found = self._occupied.find(1, self.base, at)
+        return number + SLOTS + found - at if found >= 0 else -1

@@ -71,7 +71,9 @@ class Rings:
         for number in range(LEVELS - 1):
             self._raise_limit(number, stand_ms)
         # Empty slots cost nothing to pour: so the first entries find every ring open as far as it reaches.
-        self.prepare(1)
+        # Once for each level, as a level can only go where the one above has gone before.
+        for _ in range(LEVELS - 1):
+            self.prepare(1)
 
     def __len__(self) -> int:
         """How many rows wait for their time."""
@@ -184,7 +186,7 @@ class Rings:
         else:
             for stretch in self._levels[0].stretches(number, now_ms + 1):
                 self._entries.take(*stretch, rows)
-        found = self._levels[0].next_occupied(number, number + SLOTS)
+        found = self._levels[0].next_occupied(number)
         return found if found >= 0 else END_MS
 
     def _cross(self, now_ms: int, rows: list[int]) -> None:
@@ -248,7 +250,7 @@ class Rings:
         """Of each level the first slot that holds something, finest level first."""
         from_ms = self.stand_ms + 1
         for level, limit_ms in zip(self._levels, self._limits, strict=True):
-            first = level.next_occupied(from_ms >> level.shift, END_MS >> level.shift)
+            first = level.next_occupied(from_ms >> level.shift)
             if first >= 0:
                 yield level, first
             from_ms = limit_ms

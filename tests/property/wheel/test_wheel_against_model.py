@@ -105,6 +105,17 @@ class WheelAgainstModel(RuleBasedStateMachine):
     def advance_to_a_border(self, width: int, off: int) -> None:
         self.advance_to(max(self.now_ms, (self.now_ms // width + 1) * width + off))
 
+    @rule(name=NAMES, level=st.integers(0, 3), off_ms=st.integers(-1, 1))
+    def insert_where_a_ring_ends(self, name: int, level: int, off_ms: int) -> None:
+        """Where a ring reaches farthest, what is due a round later must not be taken for what is next."""
+        width_ms, upper_ms = LEVEL_WIDTHS_MS[level : level + 2]
+        self.advance_to(max(self.now_ms, (self.now_ms // upper_ms + 1) * upper_ms - 1))
+        for _ in range(4):
+            self.wheel.prepare(12)
+        due_ms = self.now_ms + 1 + 1024 * width_ms + off_ms
+        self.wheel.insert(key_of(name), due_ms)
+        self.remember(name, due_ms, JOB)
+
     def advance_to(self, now_ms: int) -> None:
         now_ms = min(now_ms, END_MS - 2)
         due = sorted((entry[:2], name) for name, entry in self.held.items() if entry[0] <= now_ms)

@@ -65,6 +65,24 @@ def test_a_jump_of_months_touches_only_what_it_passes() -> None:
     assert len(wheel) == 299
 
 
+@pytest.mark.parametrize("shift", [0, 9, 18, 27])
+def test_what_lies_just_beyond_a_rings_reach_does_not_come_out_a_round_early(shift: int) -> None:
+    round_ms = 1024 << shift
+    # All limits are as far ahead as the rings allow: the next one is exactly one round away.
+    stand_ms = (1 << 37) - 1
+    for off_ms in (-1, 0, 1):
+        wheel = Wheel(stand_ms - 1)
+        wheel.advance(stand_ms)
+        for _ in range(4):
+            wheel.prepare(1)
+        due_ms = stand_ms + 1 + round_ms + off_ms
+        row = wheel.insert(key(1), due_ms)
+        assert wheel.advance(stand_ms + 1) == []
+        assert wheel.advance(stand_ms + (1 << shift)) == []
+        assert wheel.advance(due_ms - 1) == []
+        assert wheel.advance(due_ms) == [row]
+
+
 def test_prepare_leaves_nothing_to_pour_at_the_border() -> None:
     wheel = Wheel(0)
     wheel.load([key(number) for number in range(1_000)], [2_000] * 1_000)
