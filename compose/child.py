@@ -66,6 +66,11 @@ class Life:
             return self._failure
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
+    def crashed(self) -> bool:
+        """It was killed by a signal: not its own decision, so it may go better the next time."""
+        code = self._process.returncode
+        return not self._failure and code is not None and code < 0
+
     def written(self) -> str:
         """The end of what it wrote to its log, earlier lives left out."""
         try:

@@ -28,6 +28,8 @@ from shardwheel.compose.child import Child, Life
 from shardwheel.compose.remedy import last_words
 from shardwheel.compose.server import StartError
 
+# A child that a signal kills before it is ready is tried so often.
+START_TRIES = 4
 FIRST_DELAY_S = 0.25
 LONGEST_DELAY_S = 15.0
 # A child that served for so long has proved itself: its next death starts from the first delay again.
@@ -107,6 +109,7 @@ class _Ended(NamedTuple):
     served_s: float | None
     reason: str
     written: str = ""
+    crashed: bool = False
 
 
 class _Keeper:
@@ -119,12 +122,25 @@ class _Keeper:
 
     async def keep(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         try:
-            ended = await self._live(task_status.started)
-            if ended.served_s is None:
-                raise StartError(self._start_failure(ended))
+            ended = await self._first_life(task_status.started)
             await self._restart_for_ever(ended)
         finally:
             self._board.note(self._process, "stopped", None)
+
+    async def _first_life(self, on_ready: Callable[[], None]) -> _Ended:
+        """A child that ends by itself before it is ready has a reason, and says it. One that a signal killed
+        gets further tries: Kafka's driver aborts its process now and then while a broker is starting."""
+        for _ in range(START_TRIES - 1):
+            ended = await self._live(on_ready)
+            if ended.served_s is not None or not ended.crashed:
+                break
+            self._say(_line(ended.reason, last_words(ended.written), "it is started again"))
+            self._process.restarts += 1
+        else:
+            ended = await self._live(on_ready)
+        if ended.served_s is None:
+            raise StartError(self._start_failure(ended))
+        return ended
 
     async def _restart_for_ever(self, ended: _Ended) -> None:
         delay_s, log = FIRST_DELAY_S, f"its log: {self._child.log_path}"
@@ -152,7 +168,7 @@ class _Keeper:
         finally:
             with trio.CancelScope(shield=True):
                 await self._stop(life)
-        return _Ended(life.served_s, life.ending, life.written())
+        return _Ended(life.served_s, life.ending, life.written(), life.crashed())
 
     async def _greet(self, life: Life, on_ready: Callable[[], None]) -> None:
         if await life.became_ready():

@@ -46,6 +46,17 @@ while True:
 """
 DEAF = SERVING.replace("signal.signal(signal.SIGTERM, stop)", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 FAILING = "import sys; print('no such luck'); sys.exit(7)"
+# Its first life ends by a signal before it is ready, as when a driver aborts; the second one serves.
+ABORTING_ONCE = (
+    """
+import os, pathlib, sys
+first = pathlib.Path(sys.argv[2] + ".first")
+if not first.exists():
+    first.touch()
+    os.abort()
+"""
+    + SERVING
+)
 
 
 class Scene:
@@ -148,6 +159,18 @@ async def test_a_child_that_dies_before_it_is_ready_fails_the_start_and_ends_its
         async with supervised([scene.child("good"), scene.child("bad", FAILING)], scene.board):
             raise AssertionError("the block must not run")
     assert [(entry.state, entry.pid) for entry in scene.board.processes] == [("stopped", None)] * 2
+
+
+@trio_test
+async def test_a_child_that_a_signal_kills_before_it_is_ready_is_tried_again(scene: Scene) -> None:
+    with trio.fail_after(LIMIT_S):
+        async with supervised([scene.child("second-life", ABORTING_ONCE)], scene.board):
+            assert len(scene.noted("up")) == 1
+    assert [line for line in scene.said if "SIGABRT" in line]
+    always = "import os; os.abort()"
+    with trio.fail_after(LIMIT_S), pytest.raises(StartError, match="hopeless was killed by SIGABRT"):
+        async with supervised([scene.child("hopeless", always)], scene.board):
+            pass
 
 
 @trio_test
