@@ -34,7 +34,8 @@ def set_up_logs(level: str = "info", log_format: str = "", **context: Any) -> No
     structlog.configure(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        # Asked for at each line: whoever replaces standard error (a test, a daemon) gets the next one.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
     structlog.contextvars.clear_contextvars()
