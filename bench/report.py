@@ -95,6 +95,7 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     else:
         # Room above the highest point, so that a flat line does not lie on the frame.
-        axes.set_ylim(0, 1.15 * max(max(values) for values in panel.lines.values()))
+        # Of nothing but zeros there is no axis to draw.
+        axes.set_ylim(0, 1.15 * max(max(values) for values in panel.lines.values()) or 1)
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize="small")
