@@ -211,7 +211,6 @@ class Rings:
         border_ms = (stand_ms + 1) >> upper.shift << upper.shift
         cuts = border_ms <= stand_ms
         self._limits[number] = border_ms + upper.width_ms if cuts else border_ms
-        self._room_at_ms = 0
         return cuts
 
     def _spill(self, slot: int, rows: list[int]) -> None:
@@ -248,12 +247,10 @@ class Rings:
 
     def _first_slots(self) -> Iterator[tuple[Level, int]]:
         """Of each level the first slot that holds something, finest level first."""
-        from_ms = self.stand_ms + 1
-        for level, limit_ms in zip(self._levels, self._limits, strict=True):
-            first = level.next_occupied(from_ms >> level.shift)
+        for level in self._levels:
+            first = level.next_occupied((self.stand_ms + 1) >> level.shift)
             if first >= 0:
                 yield level, first
-            from_ms = limit_ms
 
     def _nothing_before_ms(self) -> int:
         """A time before which nothing is due: the earliest start of an occupied slot.

@@ -121,6 +121,7 @@ class WheelAgainstModel(RuleBasedStateMachine):
         due = sorted((entry[:2], name) for name, entry in self.held.items() if entry[0] <= now_ms)
         rows = self.wheel.advance(now_ms)
         self.now_ms = now_ms
+        assert self.wheel.wake_ms > now_ms
         assert [self.name_of(row) for row in rows] == [name for _, name in due]
         assert [self.wheel.due_ms[row] for row in rows] == [due_ms for (due_ms, _), _ in due]
         for row, (_, name) in zip(rows, due, strict=True):

@@ -45,6 +45,20 @@ def test_the_same_millisecond_comes_out_in_order_of_arrival() -> None:
     assert names(wheel, wheel.advance(2_000)) == [0, 2, 3, 4, 1, 5]
 
 
+@pytest.mark.parametrize("shift", [9, 18, 27, 36])
+def test_nobody_overtakes_at_the_limit_of_a_level(shift: int) -> None:
+    width_ms = 1 << shift
+    limit_ms = 4 * width_ms
+    wheel = Wheel(0)
+    first = wheel.insert(key(1), limit_ms)
+    # From here on, the slot that begins at the limit is the next to be poured, but not yet.
+    wheel.advance(limit_ms - width_ms - 2)
+    for _ in range(4):
+        wheel.prepare(10)
+    second = wheel.insert(key(2), limit_ms)
+    assert wheel.advance(limit_ms) == [first, second]
+
+
 def test_a_late_entry_comes_out_at_the_next_advance_in_due_order() -> None:
     wheel = Wheel(10_000)
     wheel.insert(key(1), 10_001)
@@ -77,8 +91,9 @@ def test_what_lies_just_beyond_a_rings_reach_does_not_come_out_a_round_early(shi
             wheel.prepare(1)
         due_ms = stand_ms + 1 + round_ms + off_ms
         row = wheel.insert(key(1), due_ms)
-        assert wheel.advance(stand_ms + 1) == []
-        assert wheel.advance(stand_ms + (1 << shift)) == []
+        # A row for each slot in which the first one would be taken out too early.
+        early = wheel.load([key(2), key(3)], [stand_ms + 1, stand_ms + (1 << shift)])
+        assert wheel.advance(stand_ms + (1 << shift)) == early
         assert wheel.advance(due_ms - 1) == []
         assert wheel.advance(due_ms) == [row]
 
@@ -94,6 +109,16 @@ def test_prepare_leaves_nothing_to_pour_at_the_border() -> None:
         assert wheel.touched == before + len(due)
         assert wheel.prepare(100) <= 100
     assert len(wheel) == 0
+
+
+def test_what_is_left_in_a_half_poured_slot_may_be_due_before_what_was_poured() -> None:
+    wheel = Wheel(0)
+    later, sooner = wheel.load([key(1), key(2)], [1_500, 1_100])
+    wheel.advance(600)
+    assert wheel.prepare(1) == 1
+    assert wheel.next_due() == 1_100
+    assert wheel.advance(1_100) == [sooner]
+    assert wheel.advance(1_500) == [later]
 
 
 def test_time_never_runs_backwards() -> None:
