@@ -12,7 +12,7 @@ from shardwheel.kafka_admin import _cluster_id
 
 
 class FencedAdmin:
-    """As the driver's admin client beside a fenced broker; whatever it has no method for may not be called."""
+    """As the driver's admin client beside a fenced broker; what it has no method for may not be called."""
 
     def __init__(self, cluster_id: str | None, error: KafkaError | None = None) -> None:
         self.cluster_id = cluster_id
@@ -31,5 +31,5 @@ def cluster_id_of(admin: Any) -> str:
 def test_a_cluster_that_is_not_known_is_out_of_reach_and_never_a_name() -> None:
     assert cluster_id_of(FencedAdmin("c1")) == "c1"
     for admin in (FencedAdmin(None), FencedAdmin("c1", KafkaError(KafkaError._PARTIAL))):
-        with pytest.raises(UnavailableError, match="^Kafka: "):
+        with pytest.raises(UnavailableError, match=r"^Kafka: "):
             cluster_id_of(admin)
