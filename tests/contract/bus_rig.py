@@ -100,7 +100,9 @@ class KafkaRig:
         self.server = server
 
     def bus(self, buffer_messages: int = 10_000) -> Kafka:
-        return Kafka(self.server.bootstrap, buffer_messages=buffer_messages, limit_s=PATIENCE_S)
+        # Many a test closes a producer to be sure that all is delivered: a busy machine may need its time.
+        patience = {"limit_s": PATIENCE_S, "close_limit_s": PATIENCE_S / 3}
+        return Kafka(self.server.bootstrap, buffer_messages=buffer_messages, **patience)
 
     def hasty_bus(self) -> Kafka:
         settings = {"topic.metadata.propagation.max.ms": "100"}
