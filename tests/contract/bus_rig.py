@@ -101,8 +101,12 @@ class KafkaRig:
 
     def bus(self, buffer_messages: int = 10_000) -> Kafka:
         # Many a test closes a producer to be sure that all is delivered: a busy machine may need its time.
-        patience = {"limit_s": PATIENCE_S, "close_limit_s": PATIENCE_S / 3}
-        return Kafka(self.server.bootstrap, buffer_messages=buffer_messages, **patience)
+        return Kafka(
+            self.server.bootstrap,
+            buffer_messages=buffer_messages,
+            limit_s=PATIENCE_S,
+            close_limit_s=PATIENCE_S / 3,
+        )
 
     def hasty_bus(self) -> Kafka:
         settings = {"topic.metadata.propagation.max.ms": "100"}
