@@ -1,7 +1,8 @@
 """How long one step of a cron takes: ours, croniter's and cronsim's, over all expressions of the mix.
 
-Each expression is stepped a few times from the same moment, in a zone of the mix; making the iterator is
-not counted for anyone, as a shard keeps its schedules compiled.
+Each expression is stepped from the same moment, in a zone of the mix, as often by each of the three. Making
+the iterator and its first step are not counted for anyone: a shard keeps its schedules compiled, and its
+zones warm.
 """
 
 from __future__ import annotations
@@ -13,34 +14,36 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
-from shardwheel.bench.measure import microseconds_each
+from shardwheel.bench.measure import microseconds_each, repeat
 from shardwheel.bench.mix import ZONES, cron_expressions
 from shardwheel.errors import UsageError
 from shardwheel.schedule import Definition, schedule_from
 
-_OUR_STEPS: Final = 50
-_THEIR_STEPS: Final = 3
+_STEPS: Final = 5
+_REPEATS: Final = 3
 
 Step = Callable[[], object]
 
 
 def cron_next_us(now_ms: int) -> dict[str, float]:
-    """µs a step, by who steps."""
+    """µs of CPU time a step, by who steps."""
     crons = [(text, ZONES[place % len(ZONES)]) for place, text in enumerate(cron_expressions())]
     return {
-        "ours": _us_a_step([_ours(*cron, now_ms) for cron in crons], _OUR_STEPS),
-        "croniter": _us_a_step([_croniter(*cron, now_ms) for cron in crons], _THEIR_STEPS),
-        "cronsim": _us_a_step([_cronsim(*cron, now_ms) for cron in crons], _THEIR_STEPS),
+        "ours": _us_a_step([_ours(*cron, now_ms) for cron in crons]),
+        "croniter": _us_a_step([_croniter(*cron, now_ms) for cron in crons]),
+        "cronsim": _us_a_step([_cronsim(*cron, now_ms) for cron in crons]),
     }
 
 
-def _us_a_step(steppers: list[Step], steps: int) -> float:
+def _us_a_step(steppers: list[Step]) -> float:
     def walk() -> None:
         for step in steppers:
-            for _ in range(steps):
+            for _ in range(_STEPS):
                 step()
 
-    return microseconds_each(len(steppers) * steps, walk)
+    for step in steppers:
+        step()
+    return repeat(_REPEATS, lambda: microseconds_each(len(steppers) * _STEPS, walk)).median
 
 
 def _ours(text: str, zone: str, now_ms: int) -> Step:

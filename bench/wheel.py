@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from shardwheel.bench.cron_steps import cron_next_us
+from shardwheel.bench.filling import STAND_MS, Filling
 from shardwheel.bench.footprint import footprint
 from shardwheel.bench.measure import machine, microseconds_each, repeat
 from shardwheel.bench.report import Panel, print_machine, print_table, save_picture
-from shardwheel.bench.turning import STAND_MS, Load, turn_axle, turn_wheel
+from shardwheel.bench.turning import turn_axle, turn_wheels
 from shardwheel.wheel import Wheel
 
 HELD: Final = (10_000, 100_000, 1_000_000)
@@ -34,15 +35,17 @@ def bench_wheel(seconds: float, say: Callable[[str], None], held: Sequence[int] 
     for count in held:
         say(f"{count:,} held: memory")
         _note(result, count, _memory(count, max(held)))
-        say(f"{count:,} held: turning")
-        load = Load(count)
-        turned = turn_wheel(load, seconds / (len(held) + 1))
+    say(f"turning wheels with {', '.join(f'{count:,}' for count in held)} held, by turns")
+    fillings = [Filling(count) for count in held]
+    for count, turned in zip(held, turn_wheels(fillings, seconds * 0.75), strict=True):
         _note(result, count, turned._asdict())
+    for count, filling in zip(held, fillings, strict=True):
         say(f"{count:,} held: insert and cancel, heapq")
-        _note(result, count, _insert_and_cancel(load.wheels[0]))
+        _note(result, count, _insert_and_cancel(filling.wheels[0]))
         _note(result.setdefault("heapq", {}), count, _heap(count))
+    del fillings
     say(f"{max(held):,} held by {PARTITIONS} wheels on one axle: turning")
-    result["axle"] = _axle(max(held), seconds / (len(held) + 1))
+    result["axle"] = _axle(max(held), seconds * 0.25)
     say("cron steps")
     result["cron_next_us"] = cron_next_us(STAND_MS)
     result["machine"] = machine()
@@ -60,7 +63,7 @@ def _memory(held: int, entries: int) -> dict[str, float]:
 
 
 def _axle(held: int, limit_s: float) -> Result:
-    turned, idle_tick_us = turn_axle(Load(held, PARTITIONS), limit_s)
+    turned, idle_tick_us = turn_axle(Filling(held, PARTITIONS), limit_s)
     figures = {"idle_tick_us": idle_tick_us, **turned._asdict()}
     return {"partitions": PARTITIONS, "held": held} | {
         name: round(value, 4) for name, value in figures.items()

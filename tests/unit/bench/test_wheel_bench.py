@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from shardwheel.bench import commands, report, turning, wheel
+from shardwheel.bench.filling import STAND_MS, Filling
 from shardwheel.bench.footprint import footprint
-from shardwheel.bench.turning import STAND_MS, Load, turn_wheel
+from shardwheel.bench.turning import turn_wheels
 from shardwheel.errors import UsageError
 
 SMALL = (1_024,)
@@ -81,7 +82,7 @@ def test_a_picture_without_matplotlib_says_which_extra_is_missing(
 
 
 def test_touches_do_not_grow_with_what_is_held() -> None:
-    few, many = (turn_wheel(Load(held), limit_s=0.1) for held in (10_000, 100_000))
+    few, many = turn_wheels([Filling(10_000), Filling(100_000)], limit_s=1.0)
     assert many.touches_per_due <= 1.2 * few.touches_per_due
 
 
