@@ -6,14 +6,14 @@ stays the same as long as its id is registered, so that whoever keeps columns be
 shard: schedules, numbers) can use it as an index.
 
 Why not a dict? `{bytes: int}` costs 139 bytes an id (64 the bytes object, 32 the int, 43 the table), a
-third of what a whole job may cost, and its growth at a million stops the tick for 60 ms. Here the ids
+third of what a whole job may cost, and its growth beyond 700,000 stops the tick for 64 ms. Here the ids
 lie end to end in one bytearray, and an index of 4-byte cells points into them: an extendible hash, as
 in a file system's directories. A *page* has 512 cells, probed one after the other; the low bits of an
 id's hash choose the page, its high bits the first cell to probe. A page that is three quarters full is
-split in two by the next hash bit, and nothing else moves: no insert ever costs more than one split.
+split in four by the next two bits, and nothing else moves: no insert ever costs more than one split.
 
     hash …0110 → directory[0b0110 & 0b11] → page 2 → cells: … -, 17, 4, - …
-                                                                  └ row 17: ids[272:288] == id? found
+                                                                 └ row 17: ids[272:288] == id? found
 
 It never iterates by hash: rows are handed out in the order of arrival, so a replay hands out the same.
 """
@@ -21,7 +21,7 @@ It never iterates by hash: rows are handed out in the order of arrival, so a rep
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 
 ID_BYTES = 16
@@ -29,6 +29,9 @@ _CELLS = 512
 _LAST_CELL = _CELLS - 1
 _FULL = _CELLS * 3 // 4
 _EMPTY = (1 << 30) - 1
+_BITS_A_SPLIT = 2
+_PARTS = 1 << _BITS_A_SPLIT
+_LAST_PART = _PARTS - 1
 
 # Reads one id out of the bytearray as bytes: three times as fast as slicing it.
 _id_at = Struct(f"{ID_BYTES}s").unpack_from
@@ -142,32 +145,31 @@ class Register:
         cells[gap] = _EMPTY
 
     def _split(self, page: _Page, hashed: int) -> None:
-        """Two pages in the place of a full one; the directory doubles if it can't tell them apart."""
-        if 1 << page.depth > self._mask:
-            self._directory *= 2
+        """Four pages in the place of a full one; the directory grows if it can't tell them apart."""
+        depth = page.depth
+        if 1 << depth == len(self._directory):
+            self._directory *= _PARTS
             self._mask = len(self._directory) - 1
-        bit = 1 << page.depth
-        halves = _Page(page.depth + 1), _Page(page.depth + 1)
-        self._distribute((row for row in page.cells if row != _EMPTY), bit, halves)
-        for place in range(hashed & (bit - 1), len(self._directory), bit):
-            self._directory[place] = halves[1 if place & bit else 0]
-
-    def _distribute(self, rows: Iterable[int], bit: int, halves: tuple[_Page, _Page]) -> None:
-        ids = self._ids
-        for row in rows:
-            hashed = hash(_id_at(ids, row * ID_BYTES)[0])
-            half = halves[1 if hashed & bit else 0]
-            cells = half.cells
-            cell = hashed >> 32 & _LAST_CELL
-            while cells[cell] != _EMPTY:
-                cell = (cell + 1) & _LAST_CELL
-            cells[cell] = row
-            half.filled += 1
+        parts = [_Page(depth + _BITS_A_SPLIT) for _ in range(_PARTS)]
+        for row in page.cells:
+            if row != _EMPTY:
+                hashed_row = hash(_id_at(self._ids, row * ID_BYTES)[0])
+                part = parts[hashed_row >> depth & _LAST_PART]
+                cells, cell = part.cells, hashed_row >> 32 & _LAST_CELL
+                while cells[cell] != _EMPTY:
+                    cell = (cell + 1) & _LAST_CELL
+                cells[cell] = row
+                part.filled += 1
+        alike = (1 << depth) - 1
+        for place in range(hashed & alike, len(self._directory), 1 << depth):
+            self._directory[place] = parts[place >> depth & _LAST_PART]
 
     def _reserve(self, ids: int) -> None:
         """Of an empty register: make so many pages that this many ids fit without splits."""
         if len(self) or ids <= _FULL:
             return
-        depth = (ids * 3 // 2 // _FULL).bit_length()
+        depth = 0
+        while (ids * 3 // 2 // _FULL) >> depth:
+            depth += _BITS_A_SPLIT
         self._directory = [_Page(depth) for _ in range(1 << depth)]
         self._mask = len(self._directory) - 1
