@@ -12,12 +12,13 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from shardwheel.bench.embedded import embedded_postgres
 from shardwheel.bench.measure import machine
 from shardwheel.bench.mix import TASK
-from shardwheel.bench.report import print_machine, print_table
+from shardwheel.bench.report import Panel, print_machine, print_table, save_picture
 from shardwheel.bench.stored import entries_of, store
 from shardwheel.execution import Claimant, Claimed
 from shardwheel.ids import fire_id
@@ -163,14 +164,22 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+_LABELS: Final = {
+    "claims_per_s": "claims a second",
+    "settles_per_s": "settles a second",
+    "bare_inserts_per_s": "bare inserts a second",
+}
+
+
 def print_result(result: Report) -> None:
-    rows = [
-        [label, *(result[name][str(size)] for size in BATCHES)]
-        for label, name in (
-            ("claims a second", "claims_per_s"),
-            ("settles a second", "settles_per_s"),
-            ("bare inserts a second", "bare_inserts_per_s"),
-        )
-    ]
+    rows = [[label, *(result[name][str(size)] for size in BATCHES)] for name, label in _LABELS.items()]
     print_table("The gate, one connection", ["batch", *map(str, BATCHES)], rows)
     print_machine(result["machine"])
+
+
+def picture(result: Report, path: Path) -> None:
+    lines = {label: [result[name][str(size)] for size in BATCHES] for name, label in _LABELS.items()}
+    title = "The gate: rows a second by the size of a batch"
+    save_picture(
+        path, title, [Panel("One connection", "rows a batch", "rows a second", BATCHES, lines, log=True)]
+    )

@@ -128,8 +128,8 @@ async def _load_and_fire(dsn: str) -> tuple[Mapping[int, Holding], list[Message]
         with trio.fail_after(_LIMIT_S):
             while not fires:
                 now_ms = int(await store.now_ms())
-                for holding in holdings.values():
-                    holding.due(now_ms, fires, fires)
+                for holding in set(holdings.values()):
+                    holding.due(now_ms, fires, [])
                 await trio.sleep(0 if fires else _PAUSE_S)
         return holdings, fires
 

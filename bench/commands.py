@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,11 @@ import typer
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
+from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
+from shardwheel.bench import move as move_bench
+from shardwheel.bench import pauses
+from shardwheel.bench import shards as shards_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
@@ -51,23 +56,21 @@ def wheel(
         shardctl bench wheel --json --plot wheel.png
     """
     result = wheel_bench.bench_wheel(seconds, say)
-    if plot is not None:
-        wheel_bench.picture(result, plot)
-    if as_json:
-        print_json(result)
-    else:
-        wheel_bench.print_result(result)
+    _answer(result, as_json, wheel_bench.print_result)
+    _draw(result, plot, wheel_bench.picture)
 
 
 @app.command()
-def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0) -> None:
+def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0, plot: PlotOption = None) -> None:
     """Claims and settles a second on a durable PostgreSQL, in batches of 100 and 500, on one connection.
 
     Example:
 
-        shardctl bench claim --json
+        shardctl bench claim --json --plot claim.png
     """
-    _answer(claim_bench.bench_claim(seconds, say), as_json, claim_bench.print_result)
+    result = claim_bench.bench_claim(seconds, say)
+    _answer(result, as_json, claim_bench.print_result)
+    _draw(result, plot, claim_bench.picture)
 
 
 @app.command()
@@ -116,14 +119,69 @@ def coldstart(
 def e2e(
     as_json: JsonOption = False,
     jobs: Annotated[int, typer.Option(min=10, help="One-shot jobs due at once.")] = e2e_bench.JOBS,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="How long jobs come one after the other, for the latencies.")
+    ] = e2e_bench.SECONDS,
+    plot: PlotOption = None,
 ) -> None:
     """Due, fired, claimed, run (no-op), settled: by real processes, two of which are killed on the way.
 
     Example:
 
-        shardctl bench e2e --json
+        shardctl bench e2e --json --plot e2e.png
     """
-    _answer(e2e_bench.bench_e2e(jobs, say), as_json, e2e_bench.print_result)
+    result = e2e_bench.bench_e2e(jobs, seconds, say)
+    _answer(result, as_json, e2e_bench.print_result)
+    _draw(result, plot, e2e_bench.picture)
+
+
+HeldOption = Annotated[int, typer.Option(min=1, help="Jobs of the mix, held by all shards together.")]
+
+
+class How(StrEnum):
+    kill = "kill"
+    stop = "stop"
+
+
+@app.command()
+def failover(
+    as_json: JsonOption = False,
+    standby: Annotated[int, typer.Option(min=0, max=1, help="1: every partition is mirrored.")] = 1,
+    how: Annotated[How, typer.Option(help="SIGKILL, or SIGSTOP.")] = How.kill,
+    leader: Annotated[bool, typer.Option("--leader", help="Hit the shard that leads.")] = False,
+    held: HeldOption = shards_bench.HELD,
+    seconds: SecondsOption = pauses.SECONDS,
+    plot: PlotOption = None,
+) -> None:
+    """Three shards; one is killed or stopped. For how long do its partitions pause, and is anything lost?
+
+    Examples:
+
+        shardctl bench failover --standby 1 --json
+
+        shardctl bench failover --standby 0 --how stop --held 30000
+    """
+    result = failover_bench.bench_failover(held, seconds, standby, how.value, leader, say)
+    _answer(result, as_json, failover_bench.print_result)
+    _draw(result, plot, pauses.picture)
+
+
+@app.command()
+def move(
+    as_json: JsonOption = False,
+    held: HeldOption = shards_bench.HELD,
+    seconds: SecondsOption = pauses.SECONDS,
+    plot: PlotOption = None,
+) -> None:
+    """Three shards; one is drained, then taken back. For how long do its partitions pause?
+
+    Example:
+
+        shardctl bench move --json
+    """
+    result = move_bench.bench_move(held, seconds, say)
+    _answer(result, as_json, move_bench.print_result)
+    _draw(result, plot, pauses.picture)
 
 
 def parse_count(text: str) -> int:
@@ -134,3 +192,8 @@ def parse_count(text: str) -> int:
 
 def _answer(result: Any, as_json: bool, print_result: Callable[[Any], None]) -> None:
     (print_json if as_json else print_result)(result)
+
+
+def _draw(result: Any, plot: Path | None, picture: Callable[[Any, Path], None]) -> None:
+    if plot is not None:
+        picture(result, plot)

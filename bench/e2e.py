@@ -27,18 +27,23 @@ import psycopg
 from shardwheel.bench.claim import Gate, batches_of
 from shardwheel.bench.embedded import embedded_etcd, embedded_kafka, embedded_postgres
 from shardwheel.bench.measure import Latencies, machine
-from shardwheel.bench.report import print_machine, print_table
+from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import entries_of, once_entries, store
 from shardwheel.store.jobs import read_now_ms
 
 JOBS: Final = 20_000
-_STEADY_MS: Final = 10_000
+SECONDS: Final = 10.0
 _RAW_BATCH: Final = 500
 _LIMIT_S: Final = 600.0
 _ROLES: Final = ("shard", "worker", "results")
+# By id, which begins with the time: looking at the progress should cost the database little.
 _PROGRESS: Final = b"""
 SELECT count(*) FILTER (WHERE state = 'succeeded'), shardwheel.ms(max(ended_at))
-  FROM shardwheel.executions WHERE scheduled_at BETWEEN shardwheel.at(%s) AND shardwheel.at(%s)"""
+  FROM shardwheel.executions
+ WHERE execution_id >= shardwheel.id_floor(shardwheel.at(%s))
+   AND execution_id < shardwheel.id_floor(shardwheel.at(%s + 1))"""
+# How often to look: often only while somebody is to be killed.
+_LOOK_S, _LOOK_CLOSELY_S = 0.4, 0.1
 _LATENCIES: Final = b"""
 SELECT extract(epoch FROM ended_at - due_at)::float8 * 1000
   FROM shardwheel.executions WHERE scheduled_at BETWEEN shardwheel.at(%s) AND shardwheel.at(%s)"""
@@ -50,12 +55,12 @@ SELECT count(*) FROM (SELECT execution_id FROM shardwheel.attempts WHERE outcome
 Report = dict[str, Any]
 
 
-def bench_e2e(jobs: int, say: Callable[[str], None]) -> Report:
+def bench_e2e(jobs: int, seconds: float, say: Callable[[str], None]) -> Report:
     with ExitStack() as servers:
         dsn = servers.enter_context(embedded_postgres(say))
         etcd = servers.enter_context(embedded_etcd(say))
         kafka = servers.enter_context(embedded_kafka(say))
-        return measure_e2e(dsn, etcd, kafka, jobs, say)
+        return measure_e2e(dsn, etcd, kafka, jobs, seconds, say)
 
 
 def measure_e2e(
@@ -63,6 +68,7 @@ def measure_e2e(
     etcd: str,
     kafka: str,
     jobs: int,
+    seconds: float,
     say: Callable[[str], None],
     kill: Sequence[str] = ("worker", "results"),
 ) -> Report:
@@ -71,7 +77,7 @@ def measure_e2e(
         loop.play([0])
         steady = max(10, jobs // 10)
         say(f"{steady:,} jobs, one after the other")
-        begun = loop.play([place * _STEADY_MS // steady for place in range(steady)])
+        begun = loop.play([int(place * seconds * 1000 / steady) for place in range(steady)])
         latencies = loop.latencies(begun)
         say(f"{jobs:,} jobs at once")
         burst = loop.play(itertools.repeat(0, jobs))
@@ -89,6 +95,7 @@ def measure_e2e(
         "ratio": round(per_s / raw_per_s, 3),
         "lost": lost,
         "doubled": doubled,
+        "killed": killed.killed,
         "machine": machine(),
     }
 
@@ -115,6 +122,7 @@ class _Round:
         self.count = count
         self.span = (first_ms, last_ms)
         self.took_s = 0.0
+        self.killed: list[str] = []
 
 
 class _Loop:
@@ -155,12 +163,13 @@ class _Loop:
             deadline_s = time.monotonic() + _LIMIT_S
             while (done := self._succeeded(connection, played)) < played.count:
                 if doomed and done >= played.count // 10:
-                    self.kill(doomed[0])
-                    self.start(doomed.pop(0))
+                    played.killed.append(doomed.pop(0))
+                    self.kill(played.killed[-1])
+                    self.start(played.killed[-1])
                 self._supervise()
                 if time.monotonic() > deadline_s:
                     break
-                time.sleep(0.1)
+                time.sleep(_LOOK_CLOSELY_S if doomed else _LOOK_S)
         return played
 
     def _succeeded(self, connection: psycopg.Connection[Any], played: _Round) -> int:
@@ -211,16 +220,28 @@ def _loop(dsn: str, etcd: str, kafka: str) -> Iterator[_Loop]:
             loop.close()
 
 
+_LABELS: Final = {
+    "per_s": "due to settled, a second",
+    "raw_sql_per_s": "claim and settle alone, a second",
+    "ratio": "ratio",
+    "p50_ms": "due to settled, p50, ms",
+    "p99_ms": "  p99, ms",
+    "lost": "lost",
+    "doubled": "doubled",
+}
+
+
 def print_result(result: Report) -> None:
-    labels = {
-        "per_s": "due to settled, a second",
-        "raw_sql_per_s": "claim and settle alone, a second",
-        "ratio": "ratio",
-        "p50_ms": "due to settled, p50, ms",
-        "p99_ms": "  p99, ms",
-        "lost": "lost",
-        "doubled": "doubled",
-    }
-    rows = [[label, result[name]] for name, label in labels.items()]
-    print_table("The whole loop", ["", ""], rows)
+    rows = [[label, result[name]] for name, label in _LABELS.items()]
+    print_table(f"The whole loop (killed on the way: {', '.join(result['killed'])})", ["", ""], rows)
     print_machine(result["machine"])
+
+
+def picture(result: Report, path: Path) -> None:
+    rates = Bars(
+        "Executions a second",
+        "due to settled",
+        {"the whole loop": result["per_s"], "claim and settle alone": result["raw_sql_per_s"]},
+    )
+    latencies = Bars("Due to settled", "ms", {"p50": result["p50_ms"], "p99": result["p99_ms"]})
+    save_picture(path, "The whole loop", [rates, latencies])

@@ -178,8 +178,8 @@ def _sample(holdings: dict[int, Holding]) -> list[Message]:
     now_ms = START_MS
     while len(messages) < _SAMPLE:
         now_ms += _STEP_MS
-        for holding in holdings.values():
-            holding.due(now_ms, messages, messages)
+        for holding in set(holdings.values()):
+            holding.due(now_ms, messages, [])
     return messages
 
 

@@ -56,6 +56,14 @@ def figure(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+class Bars(NamedTuple):
+    """One diagram of a picture: a bar for each named figure."""
+
+    title: str
+    y_label: str
+    bars: Mapping[str, float]
+
+
 class Panel(NamedTuple):
     """One diagram of a picture: lines (name → values) over x."""
 
@@ -67,7 +75,7 @@ class Panel(NamedTuple):
     log: bool = False
 
 
-def save_picture(path: Path, title: str, panels: Sequence[Panel]) -> None:
+def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None:
     """Draw the panels side by side, two a row, into a PNG file."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -81,11 +89,21 @@ def save_picture(path: Path, title: str, panels: Sequence[Panel]) -> None:
     FigureCanvasAgg(picture)
     picture.suptitle(title)
     for axes, panel in zip(picture.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
-        _draw(axes, panel)
+        if isinstance(panel, Bars):
+            _draw_bars(axes, panel)
+        else:
+            _draw_lines(axes, panel)
     picture.savefig(path, dpi=110)
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _draw_bars(axes: Any, panel: Bars) -> None:
+    drawn = axes.bar(list(panel.bars), list(panel.bars.values()))
+    axes.bar_label(drawn, [figure(value) for value in panel.bars.values()])
+    axes.set(title=panel.title, ylabel=panel.y_label)
+    axes.grid(visible=True, axis="y", alpha=0.3)
+
+
+def _draw_lines(axes: Any, panel: Panel) -> None:
     for name, values in panel.lines.items():
         axes.plot(panel.x, values, marker="o", label=name)
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label, xscale="log")

@@ -120,15 +120,9 @@ def hold(
     entries: Iterable[JobEntry], now_ms: int, topic_partitions: int = TOPIC_PARTITIONS
 ) -> dict[int, Holding]:
     """The entries in the holdings of all partitions, standing at now."""
-    by_partition: dict[int, list[JobEntry]] = {partition: [] for partition in range(PARTITIONS)}
-    for entry in entries:
-        by_partition[entry.partition].append(entry)
-    stand = Stand(now_ms, 1 << 62)
-    holdings = {}
-    for partition, mine in by_partition.items():
-        holdings[partition] = Holding(partition, topic_partitions, now_ms)
-        holdings[partition].take_jobs(mine, stand)
-    return holdings
+    holding = Holding(topic_partitions, now_ms)
+    holding.take_jobs(entries, Stand(now_ms, 1 << 62))
+    return dict.fromkeys(range(PARTITIONS), holding)
 
 
 def store(dsn: str, entries: Iterable[JobEntry], *, triggers: bool = False) -> int:

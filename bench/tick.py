@@ -158,7 +158,6 @@ async def _fire(bus: Kafka, holdings: dict[int, Holding], seconds: float) -> tup
         await ticker.all_acknowledged()
     finally:
         await producer.close()
-    # A wheel that had nothing due stands further back; the tick that advanced the last one passed all.
     return log, max(holding.wheel.stand_ms for holding in holdings.values())
 
 

@@ -13,6 +13,7 @@ import trio
 
 from shardwheel.compose.demo_finding import Finding
 from shardwheel.compose.demo_jobs import jobs, tick_latency
+from shardwheel.compose.demo_takeover import takeover
 from shardwheel.compose.dev import RunningStack
 from shardwheel.etcd import Etcd
 from shardwheel.kafka import Kafka
@@ -95,4 +96,4 @@ async def _health(client: httpx.AsyncClient, address: str) -> tuple[bool, str]:
     return answer.status_code == 200, ", ".join(f"{part} {state}" for part, state in parts)
 
 
-STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, tick_latency)
+STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, tick_latency, takeover)

@@ -27,7 +27,7 @@ class Feed(Protocol):
 
 
 class Intake:
-    """Fills holdings. Partitions that were loaded together share a snapshot; each is read from its own."""
+    """Fills holdings. Each partition's changes are read from its own snapshot on, or from an older one."""
 
     def __init__(self, feed: Feed, topic_partitions: int) -> None:
         self._feed = feed
@@ -40,12 +40,17 @@ class Intake:
         """X of the shard: the smallest of its partitions'. All changes below it are in the wheels."""
         return min(self._horizons.values(), default=0)
 
-    async def load(self, stands: Mapping[int, Stand]) -> dict[int, Holding]:
-        """Load partitions whole, each from its stand. They are read on by `run_once` from then on."""
-        holdings = {
-            partition: Holding(partition, self._topic_partitions, stand.fired_through_ms)
-            for partition, stand in stands.items()
-        }
+    def horizon_of(self, partition: int) -> int:
+        """All changes of this partition below it are in its wheel."""
+        return self._horizons[partition]
+
+    async def load(self, stands: Mapping[int, Stand], into: Holding | None = None) -> dict[int, Holding]:
+        """Load partitions whole into one holding, each from its stand. `run_once` reads them on from then on.
+        A holding that is given must stand at or before all of them, and be empty."""
+        if into is None:
+            stand_ms = min((stand.fired_through_ms for stand in stands.values()), default=0)
+            into = Holding(self._topic_partitions, stand_ms)
+        holdings = dict.fromkeys(stands, into)
         snapshot, horizon_xid = "", 0
         async with self._feed.load(sorted(stands)) as batches:
             async for batch in batches:
@@ -57,29 +62,32 @@ class Intake:
 
     async def run_once(self, holdings: Mapping[int, Holding]) -> int:
         """Read what changed and apply it; returns how many changes there were."""
-        count = 0
-        for snapshot, partitions in self._by_snapshot(holdings).items():
-            changes = await self._feed.changes(partitions, snapshot)
-            # A partition may have been dropped, or loaded anew, while we waited.
-            mine = [p for p in partitions if p in holdings and self._snapshots.get(p) == snapshot]
-            stands = {p: Stand(holdings[p].wheel.stand_ms, self._horizons[p]) for p in mine}
-            _apply(changes, {p: holdings[p] for p in mine}, stands)
-            for partition in mine:
-                self._snapshots[partition] = changes.snapshot
-                self._horizons[partition] = changes.horizon_xid
-            count += len(changes.jobs) + len(changes.waiting)
-        return count
+        if not holdings:
+            return 0
+        before = {partition: self._snapshots[partition] for partition in sorted(holdings)}
+        # One read for all, since the oldest of their snapshots: at worst some see a change again. (Since a
+        # newer one than its own, a partition would miss changes.)
+        changes = await self._feed.changes(list(before), min(before.values(), key=_age))
+        # A partition may have been dropped, or loaded anew, while we waited.
+        mine = [p for p in before if p in holdings and self._snapshots.get(p) == before[p]]
+        stands = {p: Stand(holdings[p].wheel.stand_ms, self._horizons[p]) for p in mine}
+        _apply(changes, {p: holdings[p] for p in mine}, stands)
+        for partition in mine:
+            self._snapshots[partition] = changes.snapshot
+            self._horizons[partition] = changes.horizon_xid
+        return len(changes.jobs) + len(changes.waiting)
 
     def forget(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
             self._snapshots.pop(partition, None)
             self._horizons.pop(partition, None)
 
-    def _by_snapshot(self, holdings: Mapping[int, Holding]) -> dict[str, list[int]]:
-        groups: dict[str, list[int]] = defaultdict(list)
-        for partition in sorted(holdings):
-            groups[self._snapshots[partition]].append(partition)
-        return groups
+
+def _age(snapshot: str) -> tuple[int, int, int]:
+    """Sorts snapshots of one server by when they were taken: as time goes on, a snapshot's xmin and xmax only
+    grow, and while they stand still, only fewer transactions run."""
+    xmin, xmax, running = snapshot.split(":")
+    return int(xmin), int(xmax), -len(running.split(",") if running else "")
 
 
 def _apply(changes: Changes, holdings: Mapping[int, Holding], stands: Mapping[int, Stand]) -> None:

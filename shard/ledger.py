@@ -108,10 +108,19 @@ class Ledger:
                 found.append(Watermark(partition, epoch, mark.fired_through_ms, mark.horizon_xid))
         return found
 
+    def reached_ms(self, partition: int) -> int | None:
+        """Through which time it was surely fired; None before its first acknowledged tick."""
+        mark = self._mark_of(partition) if partition in self._epochs else None
+        return None if mark is None else mark.fired_through_ms
+
+    def is_under(self, watermark: Watermark) -> bool:
+        """Whether the partition is still fired under this watermark's epoch."""
+        return self._epochs.get(watermark.partition) == watermark.epoch
+
     def stored(self, watermarks: Iterable[Watermark]) -> None:
         """The store has taken these."""
         for mark in watermarks:
-            if self._epochs.get(mark.partition) == mark.epoch:
+            if self.is_under(mark):
                 self._stored[mark.partition] = Mark(mark.fired_through_ms, mark.horizon_xid)
 
     def _mark_of(self, partition: int) -> Mark | None:

@@ -1,27 +1,35 @@
 """Owning partitions: a key in etcd says who, an epoch in PostgreSQL says who may store a watermark.
 
-    read the epochs → write owners/<p> where it is absent → bump the epochs seen → load → fire
+    take        read the epochs → write owners/<p>, comparing what the view said → bump the epochs seen
+                → wake the shadow, or load → fire
+    hand over   stop at a tick → wait for its acknowledgement → store (T, X) → delete owners/<p>
 
-In this order, so that a shard which was slow between two steps is refused at the next one. Everything
-already owned goes on firing while etcd or PostgreSQL is away; only taking waits for them. A partition that
-is refused (its watermark, its epoch) is dropped at once and taken again only through the same door.
+In these orders, so that a shard which was slow between two steps, or whose answer was lost, is refused at the
+next one, and the next look at the keys tells how to go on. Everything owned is fired on while etcd or
+PostgreSQL is away; only taking waits for them. A partition that is refused (its watermark, its epoch) is
+dropped at once and taken again only through the same door.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+import trio
+
 from shardwheel.errors import NotFoundError, OwnershipError
-from shardwheel.partition import PARTITIONS
-from shardwheel.ports import Compare, Identity, Leases, PartitionState, Put, Store
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.ports import Compare, Delete, Identity, Leases, PartitionState, Put, Store, TxnResult
+from shardwheel.records import PLAN, View, owner_key, ready_key
+from shardwheel.shard.holding import Holding, Stand, take_away
 from shardwheel.shard.intake import Feed, Intake
 from shardwheel.shard.ledger import Ledger
+from shardwheel.shard.mirror import Mirror
 from shardwheel.shard.ticker import Ticker
 
-# Two operations a key, far below etcd's limit of 128 a transaction.
+# At most two operations a key: etcd takes 128 in a transaction.
 KEYS_AT_ONCE = 64
+# What is not acknowledged by then is fired again by the next owner.
+ACKNOWLEDGED_WITHIN_S = 2.0
 
 
 class OwnerStore(Store, Feed, Protocol):
@@ -29,7 +37,7 @@ class OwnerStore(Store, Feed, Protocol):
 
 
 class Owner:
-    """The partitions of one shard: takes what nobody owns, drops what it lost."""
+    """The partitions of one shard. `held`: those it fires, each with etcd's revision at its claim."""
 
     def __init__(
         self,
@@ -39,6 +47,9 @@ class Owner:
         intake: Intake,
         ledger: Ledger,
         holdings: dict[int, Holding],
+        mirror: Mirror,
+        *,
+        reached: Callable[[int], None],
     ) -> None:
         self._shard_id = shard_id
         self._store = store
@@ -46,6 +57,11 @@ class Owner:
         self._intake = intake
         self._ledger = ledger
         self._holdings = holdings
+        self._mirror = mirror
+        self._reached = reached
+        self.held: dict[int, int] = {}
+        self.handing_over: set[int] = set()
+        self.lease = 0
         self.ticker: Ticker | None = None
         self.generation = ""
         self.identity = Identity(0, 0)
@@ -54,64 +70,46 @@ class Owner:
     def partitions(self) -> list[int]:
         return sorted(self._holdings)
 
-    async def acquire(self, lease: int) -> list[int]:
-        """Take every partition that nobody owns (or whose key is ours already); returns those taken."""
-        states = {state.partition: state for state in await self._store.partitions(range(PARTITIONS))}
-        mine = await self._write_keys(lease, [p for p in sorted(states) if p not in self._holdings])
-        taken = await self._take([states[partition] for partition in mine])
-        stands = {state.partition: Stand(state.fired_through_ms, state.horizon_xid) for state in taken}
-        if stands:
-            loaded = await self._intake.load(stands)
-            for state in taken:
-                self._ledger.enter(state.partition, state.epoch)
-            self._holdings.update(loaded)
-        return sorted(stands)
+    @property
+    def unreadable(self) -> dict[bytes, tuple[int, str]]:
+        """Jobs that are left out since their schedule can't be read here: partition and reason."""
+        found: dict[bytes, tuple[int, str]] = {}
+        for holding in set(self._holdings.values()):
+            found |= holding.unreadable
+        return found
 
-    def drop(self, partitions: Iterable[int]) -> None:
-        """Stop firing these now."""
-        gone = [partition for partition in partitions if partition in self._holdings]
-        for partition in gone:
-            del self._holdings[partition]
-            self._ledger.leave(partition)
-            if self.ticker is not None:
-                self.ticker.drop(partition)
-        self._intake.forget(gone)
+    def _unsettled(self) -> set[int]:
+        """Partitions of which T may not be stored: a job of theirs does not fire its times here."""
+        return {partition for partition, _ in self.unreadable.values()}
 
-    async def store_watermarks(self) -> int:
-        """Store how far each partition was fired; drop those that another shard took. Returns how many."""
-        watermarks = self._ledger.watermarks()
-        if not watermarks:
-            return 0
-        refused = await self._store.store_watermarks(watermarks, self.identity)
-        self._ledger.stored(mark for mark in watermarks if mark.partition not in refused)
-        if refused:
-            self.drop(refused)
-            raise OwnershipError(
-                f"another shard took over {len(refused)} partitions: {sorted(refused)[:8]} …"
-            )
-        return len(watermarks)
+    # --- taking --------------------------------------------------------------------------------------
 
-    async def _write_keys(self, lease: int, wanted: Sequence[int]) -> list[int]:
-        """The partitions whose key names us now: those that were absent, and those that were ours."""
-        held = {item.key: item.value.decode() for item in (await self._leases.range("owners/")).items}
-        mine = [p for p in wanted if held.get(_key(p)) == self._shard_id]
-        free = [p for p in wanted if _key(p) not in held]
-        for start in range(0, len(free), KEYS_AT_ONCE):
-            batch = free[start : start + KEYS_AT_ONCE]
-            try:
-                answer = await self._leases.txn(
-                    [Compare(_key(p), 0) for p in batch],
-                    [Put(_key(p), self._shard_id.encode(), lease) for p in batch],
-                )
-            except NotFoundError as error:
-                raise OwnershipError(
-                    "the shard's lease is gone: it must start over as somebody new"
-                ) from error
-            if answer.succeeded:
-                mine += batch
-        return mine
+    async def take(self, claim: Mapping[int, int], view: View) -> list[int]:
+        """Take these partitions (each with the mod revision that its key had in the view); those taken."""
+        # A key's writer must have seen the epoch before: who wrote it later has then bumped it, and we stop.
+        states = {state.partition: state for state in await self._store.partitions(sorted(claim))}
+        revisions: dict[int, int] = {}
+        for batch in _batches(sorted(states)):
+            revision = await self._write_keys(batch, claim, view)
+            revisions |= dict.fromkeys(batch, revision) if revision else {}
+        taken = await self._bump([states[partition] for partition in revisions])
+        self._enter(taken, await self._mirror.promote(taken), revisions)
+        rest = {s.partition: s for s in taken if s.partition not in self._holdings}
+        if rest:
+            stands = {p: Stand(state.fired_through_ms, state.horizon_xid) for p, state in rest.items()}
+            self._enter(list(rest.values()), await self._intake.load(stands), revisions)
+        return sorted(state.partition for state in taken)
 
-    async def _take(self, states: Sequence[PartitionState]) -> list[PartitionState]:
+    async def _write_keys(self, batch: Sequence[int], claim: Mapping[int, int], view: View) -> int:
+        """Write the keys that are not ours; the revision at which all of them are, or 0."""
+        mine = view.owned_by(self._shard_id)
+        ready = [p for p in batch if p in view.ready and view.ready[p].shard_id == self._shard_id]
+        compare = [Compare(owner_key(p), claim[p]) for p in batch] + [Compare(PLAN, view.plan_revision)]
+        puts = [Put(owner_key(p), self._shard_id.encode(), self.lease) for p in batch if p not in mine]
+        answer = await self._txn(compare, [*puts, *(Delete(ready_key(p)) for p in ready)])
+        return answer.revision if answer.succeeded else 0
+
+    async def _bump(self, states: Sequence[PartitionState]) -> list[PartitionState]:
         """Bump the epochs. Where Kafka's data or PostgreSQL is not the one that T and X were stored under,
         fires or claims may be gone: those go on from the claim floor."""
         present = {state.partition: state.epoch for state in states if self._is_present(state)}
@@ -128,6 +126,100 @@ class Owner:
     def _is_present(self, state: PartitionState) -> bool:
         return state.kafka_generation == self.generation and state.identity == self.identity
 
+    def _enter(
+        self, taken: Sequence[PartitionState], holdings: Mapping[int, Holding], revisions: Mapping[int, int]
+    ) -> None:
+        for state in taken:
+            if state.partition in holdings:
+                self._ledger.enter(state.partition, state.epoch)
+                self.held[state.partition] = revisions[state.partition]
+                # Its last owner's clock may be ahead of ours; the database's has reached this, though.
+                self._reached(state.fired_through_ms)
+        self._holdings.update(holdings)
 
-def _key(partition: int) -> str:
-    return f"owners/{partition}"
+    async def say_ready(self, partitions: Sequence[int], view: View) -> None:
+        """Tell their owners that we hold these passively."""
+        for batch in _batches(partitions):
+            known = [
+                Compare(ready_key(p), view.ready[p].mod_revision if p in view.ready else 0) for p in batch
+            ]
+            puts = [Put(ready_key(p), self._shard_id.encode(), self.lease) for p in batch]
+            await self._txn([*known, Compare(PLAN, view.plan_revision)], puts)
+
+    async def take_back_ready(self, partitions: Sequence[int], view: View) -> None:
+        for batch in _batches(partitions):
+            known = [Compare(ready_key(p), view.ready[p].mod_revision) for p in batch]
+            await self._txn(known, [Delete(ready_key(p)) for p in batch])
+
+    # --- letting go ----------------------------------------------------------------------------------
+
+    async def hand_over(self, partitions: Sequence[int], view: View) -> None:
+        """Stop at a tick, wait for its acknowledgement, store (T, X), delete the keys."""
+        assert self.ticker is not None
+        # What was dropped since the view was read is not ours to hand over: the next look finds its key.
+        partitions = [partition for partition in partitions if partition in self._holdings]
+        unsettled = self._unsettled()
+        for partition in partitions:
+            if partition in unsettled:
+                self._ledger.leave(partition)  # Its T stays where it is stored, also once it is let go.
+            else:
+                # From now on its T stays at the last tick that it took part in.
+                self._ledger.pin(partition)
+        self._let_go(partitions)
+        self.handing_over.update(partitions)
+        try:
+            with trio.move_on_after(ACKNOWLEDGED_WITHIN_S):
+                await self.ticker.all_acknowledged()
+            await self.store_watermarks()
+            await self.release({p: view.owners[p].mod_revision for p in partitions})
+        finally:
+            for partition in partitions:
+                self._ledger.leave(partition)
+            self.handing_over.difference_update(partitions)
+
+    async def release(self, keys: Mapping[int, int]) -> None:
+        """Delete our keys, each with the mod revision under which it is ours."""
+        for batch in _batches(sorted(keys)):
+            compare = [Compare(owner_key(p), keys[p]) for p in batch]
+            await self._txn(compare, [Delete(owner_key(p)) for p in batch])
+
+    def drop(self, partitions: Iterable[int]) -> None:
+        """Stop firing these now."""
+        for partition in self._let_go(partitions):
+            self._ledger.leave(partition)
+
+    def _let_go(self, partitions: Iterable[int]) -> list[int]:
+        gone = take_away(self._holdings, partitions)
+        for partition in gone:
+            self.held.pop(partition, None)
+            if self.ticker is not None:
+                self.ticker.drop(partition)
+        self._intake.forget(gone)
+        return gone
+
+    async def store_watermarks(self) -> int:
+        """Store how far each partition was fired; drop those that another shard took. Returns how many."""
+        unsettled = self._unsettled()
+        watermarks = [mark for mark in self._ledger.watermarks() if mark.partition not in unsettled]
+        if not watermarks:
+            return 0
+        refused = await self._store.store_watermarks(watermarks, self.identity)
+        self._ledger.stored(mark for mark in watermarks if mark.partition not in refused)
+        # A mark may be of an epoch that was ours when the store began, and was bumped again by us since.
+        refused = {m.partition for m in watermarks if m.partition in refused and self._ledger.is_under(m)}
+        if refused:
+            self.drop(refused)
+            raise OwnershipError(
+                f"another shard took over {len(refused)} partitions: {sorted(refused)[:8]} …"
+            )
+        return len(watermarks)
+
+    async def _txn(self, compare: Sequence[Compare], then: Sequence[Put | Delete]) -> TxnResult:
+        try:
+            return await self._leases.txn(compare, then)
+        except NotFoundError as error:
+            raise OwnershipError("the shard's lease is gone: it must start over as somebody new") from error
+
+
+def _batches(partitions: Sequence[int]) -> list[Sequence[int]]:
+    return [partitions[start : start + KEYS_AT_ONCE] for start in range(0, len(partitions), KEYS_AT_ONCE)]

@@ -1,12 +1,15 @@
-"""A scheduler shard: the loops around owner, intake, ticker and sweep. The only place here that waits.
+"""A scheduler shard: the loops around owner, mirror, intake, ticker and sweep. Here, and only here, it waits.
 
-    tick        every few ms     clock → wheels → Kafka; awaits nothing else
-    intake      1 s, or poked    what changed → wheels
-    watermarks  1 s              (T, X) → PostgreSQL, fenced
-    own         1 s              keys and epochs; Kafka's and PostgreSQL's identity
-    lease       TTL / 4          a sign of life; lost → the process ends and starts over as somebody new
-    clock       3 s              the database's clock
-    sweep       2 s              what events may have missed
+    tick     every few ms         clock → wheels → Kafka; awaits nothing else
+    intake   1 s, or poked        what changed → wheels and shadows
+    store    1 s                  (T, X) → PostgreSQL, fenced
+    follow   every view (1 s, or  what the plan asks for: claim, hand over, drop
+             a watch's hint)
+    mirror   1 s                  shadows of what this shard may have to take over
+    lease    TTL / 4              a sign of life; lost → the process ends and starts over as somebody new
+    clock    3 s                  the database's clock
+    sweep    2 s                  what events may have missed
+    leave    at SIGTERM           let the others take over, then end the lease
 
 Each loop says in `/healthz` whether it is well. A server that is away makes its loop wait and try again; the
 others go on. Cut off from etcd and PostgreSQL both for `isolation_limit_s`, the shard stops firing.
@@ -14,14 +17,15 @@ others go on. Cut off from etcd and PostgreSQL both for `isolation_limit_s`, the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections import ChainMap
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
 
 import trio
 
 from shardwheel.clock import DatabaseClock
 from shardwheel.errors import NotFoundError, OwnershipError, UnavailableError
-from shardwheel.execution import ResultsStand
+from shardwheel.ids import text_of
 from shardwheel.logs import get_logger
 from shardwheel.metrics import (
     CLOCK_OFFSET,
@@ -30,28 +34,27 @@ from shardwheel.metrics import (
     SHARD_HEARTBEAT_AGE,
     WHEEL_ENTRIES,
 )
-from shardwheel.ports import Bus, Leases, Put, TopicSpec
+from shardwheel.ports import Bus, Doors, Leases
+from shardwheel.records import Member
 from shardwheel.service import Service
+from shardwheel.shard.following import Following
+from shardwheel.shard.ground import read_ground
 from shardwheel.shard.holding import Holding
 from shardwheel.shard.intake import Intake
 from shardwheel.shard.ledger import Ledger
+from shardwheel.shard.membership import LeaseGoneError, Membership
+from shardwheel.shard.mirror import Mirror
 from shardwheel.shard.owner import Owner, OwnerStore
+from shardwheel.shard.suspicion import Suspicion
+from shardwheel.shard.sweep import Sweep, SweepStore
 from shardwheel.shard.ticker import Ticker
-from shardwheel.topics import JOB_TOPICS, RESULTS, RESULTS_GROUP, job_topics, result_topics
+from shardwheel.shard.views import Views
 
 TICK_S = 0.004
-EXPANDED_AT_ONCE = 2_000
 
 
-class ShardStore(OwnerStore, Protocol):
+class ShardStore(OwnerStore, SweepStore, Protocol):
     """What a shard asks of the store."""
-
-    async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> dict[str, int]: ...
-    async def sweep_held(self, partitions: list[int]) -> int: ...
-    async def sweep_completed(self, partitions: list[int]) -> int: ...
-    async def sweep_overdue(self, partitions: list[int]) -> int: ...
-    async def expand_work(self, partitions: list[int], most: int) -> int: ...
-    async def make_months(self) -> list[str]: ...
 
 
 class Shard:
@@ -59,43 +62,65 @@ class Shard:
 
     def __init__(
         self,
-        shard_id: str,
+        member: Member,
         service: Service,
         store: ShardStore,
         bus: Bus,
         results_bus: Bus,
         leases: Leases,
+        views: Views,
+        doors: Doors | None = None,
         *,
         monotonic: Callable[[], float],
         topic_partitions: int,
         lease_ttl_s: int = 3,
         isolation_limit_s: float = 60.0,
+        leave_limit_s: float = 20.0,
         tick_s: float = TICK_S,
     ) -> None:
-        self.shard_id = shard_id
+        self.shard_id = member.shard_id
         self._service = service
         self._store = store
         self._bus = bus
-        self._results_bus = results_bus
-        self._leases = leases
-        self._topic_partitions = topic_partitions
+        self._views = views
         self._lease_ttl_s = lease_ttl_s
         self._isolation_limit_s = isolation_limit_s
+        self._leave_limit_s = leave_limit_s
         self._tick_s = tick_s
-        self._lease = 0
         self._poked = trio.Event()
         self._heard = {"etcd": trio.current_time(), "postgres": trio.current_time()}
+        self._ending = trio.Event()
         self.clock = DatabaseClock(monotonic)
         self.holdings: dict[int, Holding] = {}
+        self._membership = Membership(leases, member, lease_ttl_s)
         self._ledger = Ledger()
         self._intake = Intake(store, topic_partitions)
-        self._owner = Owner(shard_id, store, leases, self._intake, self._ledger, self.holdings)
-        self._log = get_logger(shard=shard_id)
-        self._rounds = 0
+        self._mirror = Mirror(store, self._intake, topic_partitions)
+        self._owner = Owner(
+            self.shard_id,
+            store,
+            leases,
+            self._intake,
+            self._ledger,
+            self.holdings,
+            self._mirror,
+            reached=self.clock.reach,
+        )
+        self._suspicion = Suspicion(self.shard_id, doors, views)
+        self._following = Following(
+            self._membership,
+            self._owner,
+            self._mirror,
+            views,
+            self._suspicion,
+            read_ground=lambda: read_ground(store, bus, topic_partitions),
+        )
+        self._sweep = Sweep(store, results_bus, topic_partitions, self.poke)
+        self._log = get_logger(shard=self.shard_id)
 
     @property
     def lease(self) -> int:
-        return self._lease
+        return self._membership.lease
 
     def poke(self) -> None:
         """Something of ours changed: read at once. A hint, no more."""
@@ -103,46 +128,90 @@ class Shard:
 
     async def join(self) -> None:
         """Become a member, with a lease of one's own, and measure the clock. Waits for the servers."""
-        await self._until_reached("etcd", self._register)
+        await self._until_reached("etcd", self._membership.register)
+        self._owner.lease = self.lease
         await self._until_reached("postgres", lambda: self.clock.run_once(self._store))
 
     def add_to_service(self) -> None:
-        """Every loop runs until the service stops; the last one hands the partitions over."""
+        """Every loop runs until the shard has left; the last one ends the lease."""
         every = self._every
         self._service.add_loop("lease", every("etcd", self._lease_ttl_s / 4, self._keep_alive))
-        self._service.add_loop("own", every("own", 1.0, self._own))
+        self._service.add_loop("follow", self._follow)
+        self._service.add_loop("mirror", self._follow_owners)
+        self._service.add_loop("doors", lambda: self._until_ending(self._suspicion.run))
+        self._service.add_loop("store", every("store", 1.0, self._store_watermarks))
         self._service.add_loop("clock", every("clock", 3.0, self._measure_clock))
         self._service.add_loop("intake", self._take_in)
-        self._service.add_loop("sweep", every("sweep", 2.0, self._sweep))
+        self._service.add_loop("sweep", every("sweep", 2.0, self._sweep_mine))
         self._service.add_loop("tick", self._fire)
+        self._service.add_loop("leave", self._leave)
+
+    def status(self) -> dict[str, Any]:
+        """What `/status` shows: each partition with its entries, how far it is, and why it is here."""
+        found: dict[int, dict[str, Any]] = {}
+        for partition in sorted(self._mirror.loading):
+            found[partition] = {"entries": 0, "fired_through_ms": None, "role": "loading"}
+        for partition, shadow in sorted(self._mirror.shadows.items()):
+            through_ms, entries = shadow.wheel.stand_ms, shadow.count(partition)
+            found[partition] = {"entries": entries, "fired_through_ms": through_ms, "role": "standby"}
+        for partition, holding in sorted(self.holdings.items()):
+            reached_ms, entries = self._ledger.reached_ms(partition), holding.count(partition)
+            found[partition] = {"entries": entries, "fired_through_ms": reached_ms, "role": "owner"}
+        return {"shard_id": self.shard_id, "state": self._membership.member.state, "partitions": found}
 
     # --- loops ---------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Do what each view asks for."""
+
+        async def look() -> None:
+            number = 0
+            while True:
+                number = await self._views.newer(number)
+                await self._attempt("follow", self._following.run_once)
+
+        await self._until_ending(look)
+
+    async def _follow_owners(self) -> None:
+        """Mirror what is wanted: each second, and at once while something is still to be loaded."""
+        while not self._ending.is_set():
+            self._following.wants_changed = trio.Event()
+            await self._attempt("mirror", self._following.mirror_some)
+            with trio.move_on_after(1.0):
+                await self._following.wants_changed.wait()
 
     def _every(
         self, part: str, pause_s: float, step: Callable[[], Awaitable[None]]
     ) -> Callable[[], Awaitable[None]]:
-        """A loop that makes a step, says how it went, and waits; until the service stops."""
+        """A loop that makes a step, says how it went, and waits; until the shard has left."""
 
         async def loop() -> None:
-            while not self._service.stopping.is_set():
+            while not self._ending.is_set():
                 await self._attempt(part, step)
                 with trio.move_on_after(pause_s):
-                    await self._service.stopping.wait()
+                    await self._ending.wait()
 
         return loop
+
+    async def _until_ending(self, step: Callable[[], Awaitable[None]]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(step)
+            await self._ending.wait()
+            nursery.cancel_scope.cancel()
 
     async def _attempt(self, part: str, step: Callable[[], Awaitable[None]]) -> None:
         try:
             await step()
             self._service.health.well(part)
         except (UnavailableError, NotFoundError) as error:
-            # Not found: topics that are gone with Kafka's data; the own loop makes them anew.
+            # Not found: topics that are gone with Kafka's data; the next look at the ground makes them anew.
             self._service.health.unwell(part, str(error))
             self._log.warning("out of reach", part=part, reason=str(error))
             self._stop_if_isolated()
         except OwnershipError as error:
             self._service.health.unwell(part, str(error))
             self._log.warning("lost", part=part, reason=str(error))
+            self._views.hint()
 
     async def _until_reached(self, part: str, step: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -154,39 +223,28 @@ class Shard:
                 self._log.warning("waiting", part=part, reason=str(error))
                 await trio.sleep(0.5)
 
-    async def _register(self) -> None:
-        self._lease = await self._leases.grant(self._lease_ttl_s)
-        await self._leases.txn(
-            [], [Put(f"shards/{self.shard_id}", self._service.address.encode(), self._lease)]
-        )
-
     async def _keep_alive(self) -> None:
-        if not await self._leases.keep_alive(self._lease):
+        try:
+            await self._membership.keep_alive()
+        except LeaseGoneError as error:
             # Reusing the name after this lost fires in the model: whoever supervises starts us anew.
-            raise RuntimeError("the lease is gone: start over as somebody new")
+            self._log.error("lease gone", reason=str(error), partitions=len(self.holdings))
+            raise
         self._heard["etcd"] = trio.current_time()
         SHARD_HEARTBEAT_AGE.labels(self.shard_id).set(0)
 
-    async def _own(self) -> None:
-        await self._check_ground()
+    async def _store_watermarks(self) -> None:
+        PARTITIONS_OWNED.labels(self.shard_id).set(len(self.holdings))
+        WHEEL_ENTRIES.labels(self.shard_id).set(sum(map(len, set(self.holdings.values()))))
         await self._owner.store_watermarks()
         self._heard["postgres"] = trio.current_time()
-        taken = await self._owner.acquire(self._lease)
-        if taken:
-            self._log.info("took", partitions=len(taken), entries=sum(len(self.holdings[p]) for p in taken))
-        PARTITIONS_OWNED.labels(self.shard_id).set(len(self.holdings))
-        WHEEL_ENTRIES.labels(self.shard_id).set(sum(map(len, self.holdings.values())))
+        self._tell_unreadable()
 
-    async def _check_ground(self) -> None:
-        """Kafka's data or PostgreSQL may be another one than before: then everything is taken anew, and what
-        the claim floor does not vouch for is fired again."""
-        generation = await _generation(self._bus, JOB_TOPICS, job_topics(self._topic_partitions))
-        identity = await self._store.identity()
-        if (generation, identity) != (self._owner.generation, self._owner.identity):
-            if self._owner.generation:
-                self._log.warning("the ground changed", generation=generation, timeline=identity.timeline)
-            self._owner.drop(self._owner.partitions)
-            self._owner.generation, self._owner.identity = generation, identity
+    def _tell_unreadable(self) -> None:
+        self._service.health.well("schedules")
+        for job_id, (_, reason) in self._owner.unreadable.items():
+            remedy = "it does not fire; update tzdata here, or edit or pause the job"
+            self._service.health.unwell("schedules", f"job {text_of(job_id)}: {reason}: {remedy}")
 
     async def _measure_clock(self) -> None:
         await self.clock.run_once(self._store)
@@ -194,74 +252,60 @@ class Shard:
         CLOCK_UNCERTAINTY.set(self.clock.uncertainty_ms / 1000)
 
     async def _take_in(self) -> None:
-        while not self._service.stopping.is_set():
+        while not self._ending.is_set():
             self._poked = trio.Event()
             await self._attempt("intake", self._read_changes)
             with trio.move_on_after(1.0):
                 await self._poked.wait()
 
     async def _read_changes(self) -> None:
-        await self._intake.run_once(self.holdings)
+        shadows = cast(dict[int, Holding], self._mirror.shadows)
+        await self._intake.run_once(ChainMap(self.holdings, shadows))
         self._heard["postgres"] = trio.current_time()
 
-    async def _sweep(self) -> None:
-        mine = self._owner.partitions
-        if not mine:
-            return
-        await self._store.sweep_lost(mine, await self._results_stand())
-        await self._store.sweep_held(mine)
-        if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
-            self.poke()
-        await self._store.sweep_completed(mine)
-        if self._rounds % 30 == 0:
-            await self._store.sweep_overdue(mine)
-        if self._rounds % 1800 == 0:
-            await self._store.make_months()
-        self._rounds += 1
+    async def _sweep_mine(self) -> None:
+        await self._sweep.run_once(self._owner.partitions)
 
-    async def _results_stand(self) -> ResultsStand:
-        generation = await _generation(self._results_bus, [RESULTS], result_topics(self._topic_partitions))
-        committed = await self._results_bus.committed_offsets(RESULTS_GROUP, [RESULTS])
-        ends = await self._results_bus.end_offsets([RESULTS])
-        settled = {place.topic_partition: committed.get(place, 0) for place in ends}
-        return ResultsStand(generation, settled)
+    # --- firing, and the end -------------------------------------------------------------------------
 
     async def _fire(self) -> None:
-        """Tick until the service stops; then hand over what is owned, and end the lease."""
+        """Tick until the shard has left; what it then still owns is stored, and its lease ended."""
         producer = self._bus.producer(on_acknowledged=lambda ticket: ticker.acknowledged(ticket))
         ticker = Ticker(self.holdings, self._ledger, producer, now_ms=self.clock.reached_ms)
         self._owner.ticker = ticker
         try:
-            while not self._service.stopping.is_set():
+            while not self._ending.is_set():
                 ticker.tick(self._intake.horizon_xid)
                 await trio.sleep(self._tick_s)
-            await self._hand_over(ticker)
+            await self._end(ticker)
         finally:
             await producer.close()
 
-    async def _hand_over(self, ticker: Ticker) -> None:
+    async def _leave(self) -> None:
+        """At SIGTERM: let the others load what is ours and take it over, as long as that may last."""
+        await self._service.stopping.wait()
+        self._membership.leaving = True
+        self._views.hint()
+        with trio.move_on_after(self._leave_limit_s):
+            number = 0
+            while (self.holdings or self._owner.handing_over) and not self._following.is_alone:
+                number = await self._views.newer(number)
+        self._ending.set()
+        self._poked.set()
+        self._following.wants_changed.set()
+
+    async def _end(self, ticker: Ticker) -> None:
         """Stop at a tick, wait for its acknowledgement, store (T, X), give the keys back."""
         ticker.tick(self._intake.horizon_xid)
-        with trio.move_on_after(10):
+        with trio.move_on_after(5):
             await ticker.all_acknowledged()
-            await self._attempt("own", self._store_last)
-        await self._attempt("etcd", lambda: self._leases.revoke(self._lease))
-        self._log.info("handed over", partitions=len(self.holdings))
-
-    async def _store_last(self) -> None:
-        await self._owner.store_watermarks()
+            await self._attempt("store", self._store_watermarks)
+        await self._attempt("etcd", self._membership.revoke)
+        self._views.end()
+        self._log.info("left", partitions=len(self.holdings))
 
     def _stop_if_isolated(self) -> None:
         """Cut off from both for too long: somebody else surely fires by now; stop wasting."""
         if trio.current_time() - max(self._heard.values()) > self._isolation_limit_s and self.holdings:
             self._log.error("isolated", limit_s=self._isolation_limit_s)
             self._owner.drop(self._owner.partitions)
-
-
-async def _generation(bus: Bus, topics: Sequence[str], specs: Sequence[TopicSpec]) -> str:
-    """Kafka's generation; topics that are gone with Kafka's data are made anew."""
-    try:
-        return await bus.generation(topics)
-    except NotFoundError:
-        await bus.ensure_topics(specs)
-        return await bus.generation(topics)

@@ -8,7 +8,7 @@ measured, nothing is dropped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from shardwheel.errors import UnavailableError
@@ -17,10 +17,9 @@ from shardwheel.ports import Message, Producer
 from shardwheel.shard.holding import Holding
 from shardwheel.shard.ledger import Ledger, Mark
 
-# Entries poured ahead of their time per tick, and in how many wheels: enough to keep up with a million
-# entries, and far less than a tick's time.
-PREPARED_WHEELS = 4
-PREPARED_ENTRIES = 256
+# Entries poured ahead of their time per tick and wheel: enough to keep up with a million entries, and far
+# less than a tick's time.
+PREPARED_ENTRIES = 512
 
 
 class Backlog:
@@ -33,9 +32,11 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def add(self, partition: int, messages: list[Message]) -> None:
-        self._queue.extend((partition, message) for message in messages)
-        self._left[partition] = self._left.get(partition, 0) + len(messages)
+    def add(self, messages: list[tuple[int, Message]]) -> None:
+        """Messages, each with its partition."""
+        self._queue.extend(messages)
+        for partition, _ in messages:
+            self._left[partition] = self._left.get(partition, 0) + 1
 
     def take(self, most: int) -> tuple[list[Message], list[int]]:
         """Up to so many messages, and the partitions that have none left."""
@@ -88,7 +89,6 @@ class Ticker:
         self._unsent: _Unsent | None = None
         self._backlog = Backlog()
         self._under_way: deque[tuple[int, int]] = deque()
-        self._prepared = 0
 
     @property
     def backlog(self) -> int:
@@ -129,15 +129,18 @@ class Ticker:
     def _advance(self, now_ms: int) -> tuple[list[Message], int]:
         out: list[Message] = []
         oldest_due_ms = now_ms
-        for partition, holding in self._holdings.items():
-            if holding.wheel.wake_ms > now_ms:
-                continue
-            to_catch_up: list[Message] = []
-            oldest_due_ms = min(oldest_due_ms, holding.due(now_ms, out, to_catch_up))
-            if to_catch_up:
-                self._ledger.pin(partition)
-                self._backlog.add(partition, to_catch_up)
+        to_catch_up: list[tuple[int, Message]] = []
+        for holding in self._distinct():
+            if holding.wheel.wake_ms <= now_ms:
+                oldest_due_ms = min(oldest_due_ms, holding.due(now_ms, out, to_catch_up))
+        for partition in {partition: None for partition, _ in to_catch_up}:
+            self._ledger.pin(partition)
+        self._backlog.add(to_catch_up)
         return out, oldest_due_ms
+
+    def _distinct(self) -> Iterable[Holding]:
+        """Every holding once: partitions that were loaded together share one."""
+        return dict.fromkeys(self._holdings.values())
 
     def _send(self, unsent: _Unsent) -> bool:
         """Publish a tick and put it on record; false when the producer has no room for it."""
@@ -163,8 +166,6 @@ class Ticker:
         self._last_ms = now_ms
 
     def _prepare(self) -> None:
-        """Pour some entries ahead of their time, in a few wheels a tick, each in its turn."""
-        partitions = list(self._holdings)
-        for _ in range(min(PREPARED_WHEELS, len(partitions))):
-            self._prepared = (self._prepared + 1) % len(partitions)
-            self._holdings[partitions[self._prepared]].wheel.prepare(PREPARED_ENTRIES)
+        """Pour some entries ahead of their time."""
+        for holding in self._distinct():
+            holding.wheel.prepare(PREPARED_ENTRIES)

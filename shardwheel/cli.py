@@ -13,8 +13,12 @@ from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
+from shardwheel.commands.partition import app as partition_app
+from shardwheel.commands.rebalance import app as rebalance_app
+from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
+from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
@@ -29,6 +33,13 @@ app = typer.Typer(
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
 app.add_typer(shard_app, name="shard")
+shard_app.command("list")(list_shards)
+shard_app.command("show")(show_shard)
+shard_app.command("drain")(drain_shard)
+shard_app.command("undrain")(undrain_shard)
+app.add_typer(partition_app, name="partition")
+app.add_typer(rebalance_app, name="rebalance")
+app.command()(replay)
 app.command()(worker)
 app.command()(results)
 app.add_typer(bench_app, name="bench")

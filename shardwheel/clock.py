@@ -80,6 +80,10 @@ class DatabaseClock:
         self._shown_reached_ms = max(self._shown_reached_ms, at_s * 1000 + self._bounds_at(at_s).low_ms)
         return self._shown_reached_ms
 
+    def reach(self, at_ms: float) -> None:
+        """Another process saw that the database's clock had reached this time."""
+        self._shown_reached_ms = max(self._shown_reached_ms, at_ms)
+
     @property
     def offset_ms(self) -> float:
         """Database time minus monotonic time: the middle of what is possible."""

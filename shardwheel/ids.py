@@ -31,13 +31,16 @@ TASK: Final = Kind(b"\x00\x04task")  # a DAG's task: the run's scheduled time an
 
 _ID_LENGTH: Final = b"\x00\x10"
 _TIME_LENGTH: Final = b"\x00\x08"
+# How the hash of every fire begins: a copy of it costs half of a new one.
+_BEGUN: Final = blake2b(FIRE + _ID_LENGTH, digest_size=8)
 
 
 def fire_id(job_id: bytes, partition: int, scheduled_ms: int) -> bytes:
     """The id of a scheduled run: `execution_id(FIRE, …)`, spelled out for the tick's sake."""
     time = scheduled_ms.to_bytes(8, "big")
-    digest = blake2b(b"\x00\x04fire\x00\x10" + job_id + b"\x00\x08" + time, digest_size=8).digest()
-    return time[2:] + partition.to_bytes(2, "big") + digest
+    hashed = _BEGUN.copy()
+    hashed.update(job_id + _TIME_LENGTH + time)
+    return time[2:] + partition.to_bytes(2, "big") + hashed.digest()
 
 
 def execution_id(kind: Kind, job_id: bytes, partition: int, scheduled_ms: int, cause: bytes = b"") -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -47,6 +48,20 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     for name, value in thing.items():
         table.add_row(name, _cell(value))
     Console().print(table)
+
+
+def shown_time(at_ms: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def agreed(question: str) -> bool:
+    """Whether somebody at the terminal says yes; without a terminal nobody does."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        return False
 
 
 def _print_value(value: Any, output: Format) -> None:

@@ -253,6 +253,14 @@ class Leases(Protocol):
     def election(self, key: str, lease: int, value: bytes) -> Election: ...
 
 
+class Doors(Protocol):
+    """The doors of other shards."""
+
+    async def until_gone(self, address: str, shard_id: str) -> None:
+        """Hold a connection to that shard; return once it broke and reconnecting is refused, or somebody
+        else answers there. A door that is slow, or was never open, is no reason to return."""
+
+
 # --- Store: PostgreSQL ------------------------------------------------------------------------------
 
 

@@ -49,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     lease_ttl_s: int = 3
     isolation_limit_s: int = 60
+    leave_limit_s: int = 20
+    standbys: int = 1
     log_level: str = "info"
     log_format: str = ""
 
@@ -149,7 +151,13 @@ def _field_of(error: msgspec.ValidationError) -> str | None:
 
 
 def _check(settings: Settings) -> None:
-    limits = {"topic_partitions": (1, 256), "lease_ttl_s": (2, 60), "isolation_limit_s": (1, 3600)}
+    limits = {
+        "topic_partitions": (1, 256),
+        "lease_ttl_s": (2, 60),
+        "isolation_limit_s": (1, 3600),
+        "leave_limit_s": (0, 600),
+        "standbys": (0, 1),
+    }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)
         if not least <= value <= most:

@@ -1,4 +1,4 @@
-"""The hierarchical timing wheel of one partition: a million entries, and a tick costs what is due.
+"""The hierarchical timing wheel: a million entries, and a tick costs what is due.
 
 A wheel is told the time and never asks for it: `advance(now_ms)` returns what became due since the last
 call, in due order. It does no I/O, reads no clock, waits for nothing and logs nothing.
@@ -50,7 +50,7 @@ WAITING = 1
 
 
 class Wheel(Rings):
-    """The entries of one partition: the rings, and a register of who is who.
+    """The rings, and a register of who is who.
 
     From the rings it has `put`, `advance`, `prepare`, `next_due`, `len`, and to be read: `stand_ms`,
     `wake_ms`, and `due_ms` with the due time of each row.

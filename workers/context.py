@@ -13,8 +13,7 @@ class Context:
     worker may wake after its lease and overlap with the next attempt for a moment."""
 
     def __init__(self, claimed: Claimed, seconds_left: Callable[[], float]) -> None:
-        self.execution_id = text_of(claimed.execution_id)
-        self.job_id = text_of(claimed.job_id)
+        self._claimed = claimed
         self.task = claimed.task
         self.attempt = claimed.attempt
         self.first_attempt = claimed.attempt == 1
@@ -22,6 +21,15 @@ class Context:
         self.scheduled_ms = claimed.scheduled_ms
         self.cancelled = False
         self._seconds_left = seconds_left
+
+    @property
+    def execution_id(self) -> str:
+        # Written out only for those who ask: it would be the dearest part of a short run.
+        return text_of(self._claimed.execution_id)
+
+    @property
+    def job_id(self) -> str:
+        return text_of(self._claimed.job_id)
 
     @property
     def seconds_left(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +14,7 @@ import typer
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.errors import ConflictError, UnavailableError, UsageError
 from shardwheel.ids import id_of, text_of
-from shardwheel.output import Format, FormatOption, print_rows, print_thing
+from shardwheel.output import Format, FormatOption, agreed, print_rows, print_thing, shown_time
 from shardwheel.posting import PRIORITIES, parse_posting
 from shardwheel.store import jobs, requests
 from shardwheel.store.job_row import JobRow
@@ -129,17 +128,10 @@ def delete(
     """Delete a job: nothing of it starts any more."""
     with _connection(data) as conn:
         job = jobs.get_job(conn, TENANT, id_of(job_id))
-        if not yes and not _agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
+        if not yes and not agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
             raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
         jobs.delete_job(conn, TENANT, job.job_id)
         _print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
-
-
-def _agreed(question: str) -> bool:
-    try:
-        return typer.confirm(question)
-    except typer.Abort:
-        return False
 
 
 def _change(job_id: str, data: Any, output: Format, change: Callable[[Any, str, bytes], JobRow]) -> None:
@@ -172,20 +164,15 @@ def _shown(job: JobRow, now_ms: int) -> dict[str, Any]:
         "task": job.task,
         "state": job.state,
         "schedule": job.schedule,
-        "next_at": None if next_ms is None else _iso(next_ms),
+        "next_at": None if next_ms is None else shown_time(next_ms),
         "params": job.params,
         "tags": job.tags,
         "pool": job.pool,
         "priority": PRIORITIES[job.priority],
         "max_retries": job.max_retries,
         "timeout_s": job.timeout_ms / 1000,
-        "created_at": _iso(job.created_ms),
+        "created_at": shown_time(job.created_ms),
     }
-
-
-def _iso(at_ms: int) -> str:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _json(text: str, field: str) -> Any:

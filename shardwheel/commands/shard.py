@@ -6,27 +6,33 @@ import os
 import secrets
 import socket
 import time
+from importlib.metadata import version
 from typing import Annotated
 
+import msgspec
 import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.coordinator.lead import Lead
+from shardwheel.coordinator.members import Members
+from shardwheel.doors import TcpDoors
 from shardwheel.http import Answer
 from shardwheel.logs import set_up_logs
+from shardwheel.records import Member
 from shardwheel.service import Service
 from shardwheel.settings import Settings
 from shardwheel.shard.shard import Shard
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
 
-app = typer.Typer(help="Run a scheduler shard.", invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True)
 
 
 @app.callback()
 def shard(
+    context: typer.Context,
     http_port: Annotated[
         int | None, typer.Option(help="Port of /metrics and /healthz (0: any free one).")
     ] = None,
@@ -38,6 +44,8 @@ def shard(
 
         shardctl shard --data ./dev
     """
+    if context.invoked_subcommand is not None:
+        return
     settings = current_settings(data, http_port=http_port)
     require(settings, "postgres_dsn", "etcd_endpoints", "kafka_bootstrap")
     # New with every start of the process, never reused: a reused name lost fires in the model.
@@ -47,32 +55,66 @@ def shard(
 
 
 async def _run(settings: Settings, shard_id: str) -> None:
-    service = Service("shard", host=settings.http_host, port=settings.http_port)
+    service = Service(
+        "shard",
+        host=settings.http_host,
+        port=settings.http_port,
+        stop_limit_s=settings.leave_limit_s + 10,
+    )
     await service.open()
     bus, results_bus = open_kafka(settings), open_results_kafka(settings)
     async with open_etcd(settings) as leases, open_pool(settings, "shard", 6) as pool:
         store = PostgresStore(pool)
         await bus.ensure_topics(job_topics(settings.topic_partitions))
         await results_bus.ensure_topics(result_topics(settings.topic_partitions))
+        members = Members(service, leases)
         member = Shard(
-            shard_id,
+            Member(
+                shard_id,
+                settings.zone,
+                address=service.address,
+                version=version("shardwheel"),
+                started_at_ms=int(time.time() * 1000),
+            ),
             service,
             store,
             bus,
             results_bus,
             leases,
+            members,
+            TcpDoors(),
             monotonic=time.monotonic,
             topic_partitions=settings.topic_partitions,
             lease_ttl_s=settings.lease_ttl_s,
             isolation_limit_s=settings.isolation_limit_s,
+            leave_limit_s=settings.leave_limit_s,
+        )
+        lead = Lead(
+            service,
+            store,
+            bus,
+            leases,
+            member,
+            members,
+            now_ms=member.clock.now_ms,
+            mirrored=settings.standbys > 0,
         )
 
         async def poke(_body: bytes) -> Answer:
             member.poke()
             return Answer(202, b"{}")
 
+        async def status(_body: bytes) -> Answer:
+            return Answer(200, msgspec.json.encode(member.status() | {"leader": lead.leads}))
+
+        async def alive(_body: bytes) -> Answer:
+            return Answer(200, msgspec.json.encode({"shard_id": shard_id}))
+
         service.add_route("POST", "/poke", poke)
+        service.add_route("GET", "/status", status)
+        service.add_route("GET", "/alive", alive)
         await member.join()
+        members.add_to_service()
         member.add_to_service()
-        Lead(service, store, bus, leases, member).add_to_service()
+        lead.add_to_service()
         await service.run()

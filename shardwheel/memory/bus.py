@@ -18,7 +18,8 @@ from shardwheel.ports import Message, Record, TopicPartition, TopicSpec
 
 
 class MemoryProducer:
-    """`ports.Producer`: a task carries flight after flight; a publication wakes it."""
+    """`ports.Producer`: a publication wakes a task that sends a flight off. Of one topic partition they
+    arrive in their order; those of different ones may overtake each other."""
 
     def __init__(
         self,
@@ -64,18 +65,27 @@ class MemoryProducer:
 
     async def _run(self) -> None:
         with self._scope:
-            while True:
-                await self._wake.wait()
-                self._wake = trio.Event()
-                while (flight := self._cycles.depart()) is not None:
-                    await self._carry(flight)
-                    flight.landed = True
-                    self._cycles.settle()
+            async with trio.open_nursery() as nursery:
+                while True:
+                    await self._wake.wait()
+                    self._wake = trio.Event()
+                    before = self._cycles.under_way
+                    flight = self._cycles.depart()
+                    if flight is not None:
+                        nursery.start_soon(self._fly, flight, before)
 
-    async def _carry(self, flight: Flight) -> None:
-        server, messages = self._server, flight.messages
+    async def _fly(self, flight: Flight, before: Sequence[Flight]) -> None:
+        places = _places(flight)
+        ahead = [other for other in before if places & _places(other)]
+        await self._carry(flight.messages, lambda: all(other.landed for other in ahead))
+        flight.landed = True
+        self._cycles.settle()
+        self._server.changed()
+
+    async def _carry(self, messages: Sequence[Message], is_its_turn: Callable[[], bool]) -> None:
+        server = self._server
         while messages:
-            await server.until(lambda: not server.away and server.has(messages))
+            await server.until(lambda: is_its_turn() and server.takes(messages))
             if not server.lose_acks:
                 break
             server.append_torn(messages)
@@ -83,6 +93,10 @@ class MemoryProducer:
         for _ in range(2 if server.random.random() < server.duplicate_chance else 1):
             server.append(messages)
         await trio.sleep(server.ack_delay_s)
+
+
+def _places(flight: Flight) -> set[tuple[str, int]]:
+    return {(message.topic, message.topic_partition) for message in flight.messages}
 
 
 class MemoryConsumer:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shardwheel.memory.transaction import Transaction
-from shardwheel.store.arrays import Bigints, Booleans, Uuid, Uuids
+from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.sql import sql
 
 Given = dict[str, Any]
@@ -102,4 +102,14 @@ def _plain(value: Any) -> Any:
         return [number for _, number in struct.iter_unpack(">iq", value.data[_ARRAY_HEADER:])]
     if isinstance(value, Booleans):
         return [flag == 1 for _, flag in struct.iter_unpack(">ib", value.data[_ARRAY_HEADER:])]
+    if isinstance(value, Texts):
+        return list(_texts(value.data[_ARRAY_HEADER:]))
     return value
+
+
+def _texts(body: bytes) -> Iterator[str]:
+    at = 0
+    while at < len(body):
+        start = at + 4
+        at = start + int.from_bytes(body[at:start], "big")
+        yield body[start:at].decode()

@@ -126,12 +126,13 @@ def floor(transaction: Transaction, given: Given) -> list[Any]:
 def store_floors(transaction: Transaction, given: Given) -> list[Any]:
     identity = Identity(given["system_identifier"], given["timeline"])
     written = []
-    for partition, floor_ms, xid in zip(given["partitions"], given["floors"], given["xids"], strict=True):
+    columns = (given["partitions"], given["epochs"], given["floors"], given["xids"])
+    for partition, epoch, floor_ms, xid in zip(*columns, strict=True):
         transaction.lock(ownership.TABLE, partition)
         state = transaction.get(ownership.TABLE, partition)
         same_server = identity == state.identity == transaction.server.identity
         same_ground = same_server and state.kafka_generation == given["generation"]
-        if same_ground and state.floor_ms <= floor_ms:
+        if same_ground and state.epoch == epoch and state.floor_ms <= floor_ms:
             moved = state._replace(floor_ms=floor_ms, floor_xid=int(xid))
             transaction.put(ownership.TABLE, partition, moved)
             written.append(Written())

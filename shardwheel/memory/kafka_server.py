@@ -8,6 +8,8 @@ are made by `memory.bus`; tests and the simulation hold the server and turn the 
     server.ack_delay_s = 0.3        acknowledgements take that long
     server.lose_acks = True         it stores a part of what comes and answers nothing; once it is off again,
                                     producers publish all that again: duplicates, no gap
+    server.read_only = frozenset({1})   too few replicas in sync: this topic partition, of every topic, can be
+                                    read, and not be written until that is over
     server.lose_commit_answers      it stores offsets and answers nothing
     server.duplicate_chance = 0.1   a flight is stored twice
     server.shuffle = True           records of different topic partitions come in any order
@@ -21,11 +23,14 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
 
 import trio
 
 from shardwheel.errors import NotFoundError, UsageError
 from shardwheel.ports import Message, Record, TopicPartition, TopicSpec
+
+T = TypeVar("T")
 
 
 class Log:
@@ -85,16 +90,20 @@ class Group:
             member.assign(frozenset(share))
 
 
-class Switch:
-    """A fault that is on or off. When it is turned, whoever waits for the server looks again."""
+class Switch(Generic[T]):
+    """A fault, by its value. When it is turned, whoever waits for the server looks again."""
+
+    def __init__(self, off: T) -> None:
+        self._off = off
 
     def __set_name__(self, _owner: type[MemoryKafka], name: str) -> None:
         self._name = f"_{name}"
 
-    def __get__(self, server: MemoryKafka, _owner: type[MemoryKafka]) -> bool:
-        return bool(vars(server).get(self._name, False))
+    def __get__(self, server: MemoryKafka, _owner: type[MemoryKafka]) -> T:
+        value: T = vars(server).get(self._name, self._off)
+        return value
 
-    def __set__(self, server: MemoryKafka, value: bool) -> None:
+    def __set__(self, server: MemoryKafka, value: T) -> None:
         vars(server)[self._name] = value
         server.changed()
 
@@ -102,9 +111,10 @@ class Switch:
 class MemoryKafka:
     """The server. Everything here is instantaneous; waiting is the clients' business (`until`)."""
 
-    away = Switch()
-    lose_acks = Switch()
-    lose_commit_answers = Switch()
+    away = Switch(False)
+    lose_acks = Switch(False)
+    lose_commit_answers = Switch(False)
+    read_only = Switch[frozenset[int]](frozenset())
 
     def __init__(self, seed: int = 0) -> None:
         self.random = random.Random(seed)
@@ -156,9 +166,12 @@ class MemoryKafka:
                 )
         self._share_all()
 
-    def has(self, messages: Iterable[Message]) -> bool:
-        return all(
-            TopicPartition(message.topic, message.topic_partition) in self._logs for message in messages
+    def takes(self, messages: Iterable[Message]) -> bool:
+        """May all of these be written just now?"""
+        return not self.away and all(
+            TopicPartition(message.topic, message.topic_partition) in self._logs
+            and message.topic_partition not in self.read_only
+            for message in messages
         )
 
     def generation(self, topics: Sequence[str]) -> str:

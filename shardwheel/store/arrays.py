@@ -2,7 +2,7 @@
 
 psycopg adapts a list element by element, which costs more than the statement itself (29K rows a second
 for uuids). A batch here is a handful of columns of one type and no nulls, so a column is packed with one
-`struct` call or one join. Text columns are few and small: psycopg's own lists do for them.
+`struct` call or one join. Texts repeat a lot (states, workers, nothing at all): each is packed once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from psycopg.pq import Format
 _UUID, _UUID_ARRAY = 2950, 2951
 _INT8, _INT8_ARRAY = 20, 1016
 _BOOL, _BOOL_ARRAY = 16, 1000
+_TEXT, _TEXT_ARRAY = 25, 1009
 _HEADER = struct.Struct(">iiIii")
 
 
@@ -74,6 +75,20 @@ class Booleans(_Column):
         super().__init__(_BOOL, len(body), b"".join(body))
 
 
+class Texts(_Column):
+    """A `text[]`."""
+
+    __slots__ = ()
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        packed = {text: _sized(text.encode()) for text in set(texts)}
+        super().__init__(_TEXT, len(texts), b"".join([packed[text] for text in texts]))
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
 def _register(packed: type[Uuid] | type[_Column], type_oid: int) -> None:
     class PackedDumper(Dumper):
         format = Format.BINARY
@@ -89,3 +104,4 @@ _register(Uuid, _UUID)
 _register(Uuids, _UUID_ARRAY)
 _register(Bigints, _INT8_ARRAY)
 _register(Booleans, _BOOL_ARRAY)
+_register(Texts, _TEXT_ARRAY)

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import Connection
 
 from shardwheel.execution import Claimant, Claimed, ClaimReply, ExecutionState
-from shardwheel.store.arrays import Bigints, Booleans, Uuid, Uuids
+from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.sql import sql
 from shardwheel.wire import Fire, FireKind
 
@@ -53,15 +53,18 @@ def _claim_single(
     conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Claimant
 ) -> Iterable[tuple[Any, ...]]:
     messages = [fire for fire, _ in fires]
+    ids = [fire.execution_id for fire in messages]
     parameters = {
-        "execution_ids": Uuids([fire.execution_id for fire in messages]),
+        "execution_ids": Uuids(ids),
+        "first_id": Uuid(min(ids)),
+        "last_id": Uuid(max(ids)),
         "job_ids": Uuids([fire.job_id for fire in messages]),
         "schedule_nos": Bigints([fire.schedule_no for fire in messages]),
         "scheduled": Bigints([fire.scheduled_ms for fire in messages]),
         "due": Bigints([fire.due_ms for fire in messages]),
         "attempts": Bigints([fire.attempt for fire in messages]),
         "skips": Booleans(fire.kind == FireKind.SKIP for fire in messages),
-        "reasons": [fire.reason for fire in messages],
+        "reasons": Texts([fire.reason for fire in messages]),
         "priorities": Bigints([priority for _, priority in fires]),
         "tasks": sorted(claimant.tasks),
         "pool": claimant.pool,
@@ -81,7 +84,7 @@ def _claim_ranges(conn: Connection[Any], ranges: Sequence[Fire]) -> Iterable[tup
         "last": Bigints([fire.until_ms for fire in ranges]),
         "counts": Bigints([fire.count for fire in ranges]),
         "skips": Booleans(fire.kind == FireKind.SKIP_RANGE for fire in ranges),
-        "reasons": [fire.reason for fire in ranges],
+        "reasons": Texts([fire.reason for fire in ranges]),
     }
     return conn.execute(sql("claim_ranges"), parameters, binary=True, prepare=False)
 

@@ -8,7 +8,7 @@
 -- by any fire with its attempt, whatever its schedule_no; without a row, any message with the job's present
 -- schedule_no inserts one. Anything else writes nothing: a row would kill the rightful fire of the same id.
 WITH message AS MATERIALIZED (
-  SELECT DISTINCT m.*
+  SELECT *
     FROM unnest(%(execution_ids)s::uuid[], %(job_ids)s::uuid[], %(schedule_nos)s::bigint[], %(scheduled)s::bigint[],
                 %(due)s::bigint[], %(attempts)s::bigint[], %(skips)s::boolean[], %(reasons)s::text[], %(priorities)s::bigint[])
       AS m (execution_id, job_id, schedule_no, scheduled_ms, due_ms, attempt, skip, skip_reason, priority)
@@ -41,7 +41,7 @@ chosen AS MATERIALIZED (
     LEFT JOIN existing AS e USING (execution_id)
    WHERE CASE WHEN e.execution_id IS NULL THEN m.schedule_no = j.schedule_no
               ELSE e.state IN ('queued', 'retry_wait') AND e.attempt = m.attempt AND NOT m.skip END
-   ORDER BY m.execution_id, m.skip  -- a fire wins over a skip of the same time
+   ORDER BY m.execution_id, m.skip  -- one of several that repeat each other; a fire wins over a skip of the same time
 ),
 verdict AS MATERIALIZED (
   SELECT c.*, split_part(c.ruling, ':', 1) AS state, nullif(split_part(c.ruling, ':', 2), '') AS reason
@@ -84,8 +84,8 @@ updated AS (
          ended_at = CASE WHEN v.state = 'skipped' THEN clock_timestamp() END,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
     FROM verdict AS v
-   WHERE v.waits AND x.execution_id = v.execution_id
-     AND x.state IN ('queued', 'retry_wait') AND x.attempt = v.attempt
+   WHERE v.waits AND x.execution_id = v.execution_id  -- its state and attempt were read under the lock
+     AND x.execution_id BETWEEN %(first_id)s AND %(last_id)s  -- so that no other month is planned for
   RETURNING x.execution_id, x.state, x.reason
 )
 SELECT w.state, w.reason, uuid_send(v.execution_id), uuid_send(v.job_id), v.partition, v.tenant_id, v.task,

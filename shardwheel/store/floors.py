@@ -16,6 +16,7 @@ def store_floors(connection: Connection, fired: Sequence[PartitionState]) -> int
         return 0
     parameters = {
         "partitions": [state.partition for state in fired],
+        "epochs": [state.epoch for state in fired],
         "floors": [state.fired_through_ms for state in fired],
         "xids": [str(state.horizon_xid) for state in fired],
         "generation": fired[0].kafka_generation,

@@ -4,8 +4,8 @@ WITH held AS MATERIALIZED (
              AS h (execution_id, attempt, token, reported_partition, reported_offset)
 ),
 locked AS MATERIALIZED (
-  SELECT x.execution_id FROM shardwheel.executions AS x
-   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[]) AND x.state = 'running'
+  SELECT x.execution_id, x.state, x.attempt, x.claim_token FROM shardwheel.executions AS x
+   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
    ORDER BY x.execution_id
      FOR UPDATE OF x
 )
@@ -15,6 +15,6 @@ UPDATE shardwheel.executions AS x
        reported_partition = CASE WHEN h.reported_offset >= 0 THEN h.reported_partition ELSE x.reported_partition END,
        reported_offset = CASE WHEN h.reported_offset >= 0 THEN h.reported_offset ELSE x.reported_offset END
   FROM held AS h
-  JOIN locked AS l USING (execution_id)
- WHERE x.execution_id = h.execution_id AND x.state = 'running' AND x.attempt = h.attempt AND x.claim_token = h.token
+  JOIN locked AS l ON l.execution_id = h.execution_id AND l.attempt = h.attempt AND l.claim_token = h.token AND l.state = 'running'
+ WHERE x.execution_id = h.execution_id
 RETURNING uuid_send(x.execution_id), x.cancel_requested_at IS NOT NULL

@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from shardwheel.execution import ExecutionState, Settled
 from shardwheel.retry import Backoff, Decision, History, decide
-from shardwheel.store.arrays import Bigints, Booleans, Uuids
+from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome, Result
 
@@ -101,16 +101,16 @@ def _parameters(decided: Sequence[tuple[Result, Decision]]) -> dict[str, Any]:
         "execution_ids": Uuids([result.execution_id for result in results]),
         "attempts": Bigints([result.attempt for result in results]),
         "tokens": Uuids([result.claim_token for result in results]),
-        "states": [decision.state.value for decision in decisions],
-        "reasons": [decision.reason for decision in decisions],
+        "states": Texts([decision.state.value for decision in decisions]),
+        "reasons": Texts([decision.reason for decision in decisions]),
         "due": Bigints([decision.due_ms or 0 for decision in decisions]),
         "failures": Bigints([decision.failures for decision in decisions]),
-        "outcomes": [_OUTCOME_WORDS[Outcome(result.outcome)] for result in results],
-        "classes": [result.error_class for result in results],
-        "messages": [result.message for result in results],
-        "tracebacks": [result.traceback for result in results],
-        "workers": [result.worker for result in results],
+        "outcomes": Texts([_OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
+        "classes": Texts([result.error_class for result in results]),
+        "messages": Texts([result.message for result in results]),
+        "tracebacks": Texts([result.traceback for result in results]),
+        "workers": Texts([result.worker for result in results]),
         "started": Bigints([result.started_ms for result in results]),
         "ended": Bigints([result.ended_ms for result in results]),
-        "outputs": [result.output.decode() for result in results],
+        "outputs": Texts([result.output.decode() for result in results]),
     }

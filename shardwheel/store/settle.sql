@@ -1,8 +1,10 @@
 -- A batch of decisions on running attempts: fenced by attempt and claim token, so a result of any other
 -- attempt changes nothing, and a batch that is replayed after a crash changes nothing either. A row that
 -- waits afterwards counts its next attempt: the row is the outbox, the owner's wheel publishes it.
+-- The rows are found by their ids alone and judged under the lock: a condition on their state would lead the
+-- planner to the index of unfinished rows, which under load is full of those that ended since its last vacuum.
 WITH result AS MATERIALIZED (
-  SELECT DISTINCT ON (execution_id, attempt, token) *
+  SELECT *
     FROM unnest(%(execution_ids)s::uuid[], %(attempts)s::bigint[], %(tokens)s::uuid[], %(states)s::text[], %(reasons)s::text[],
                 %(due)s::bigint[], %(failures)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
                 %(tracebacks)s::text[], %(workers)s::text[], %(started)s::bigint[], %(ended)s::bigint[], %(outputs)s::text[],
@@ -11,9 +13,9 @@ WITH result AS MATERIALIZED (
             ended_ms, output, crashed)
 ),
 locked AS MATERIALIZED (
-  SELECT x.execution_id, x.attempt, x.claim_token
+  SELECT x.execution_id, x.state = 'running' AS runs, x.attempt, x.claim_token
     FROM shardwheel.executions AS x
-   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[]) AND x.state = 'running'
+   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
    ORDER BY x.execution_id
      FOR UPDATE OF x
 ),
@@ -28,9 +30,8 @@ settled AS (
          claim_token = NULL, lease_until = NULL, timeout_at = NULL,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
     FROM result AS r
-    JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token
+    JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token AND l.runs
    WHERE x.execution_id = r.execution_id
-     AND x.state = 'running' AND x.attempt = r.attempt AND x.claim_token = r.token
   RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
             r.started_ms, r.ended_ms
 ),

@@ -4,9 +4,9 @@ WITH result AS MATERIALIZED (
   SELECT * FROM unnest(%(execution_ids)s::uuid[], %(attempts)s::bigint[], %(tokens)s::uuid[]) AS r (execution_id, attempt, token)
 ),
 locked AS MATERIALIZED (
-  SELECT x.execution_id, x.job_id, x.attempt, x.claim_token, x.failures, x.crashes
+  SELECT x.execution_id, x.job_id, x.state, x.attempt, x.claim_token, x.failures, x.crashes
     FROM shardwheel.executions AS x
-   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[]) AND x.state = 'running'
+   WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
    ORDER BY x.execution_id
      FOR UPDATE OF x
 )
@@ -15,5 +15,5 @@ SELECT uuid_send(l.execution_id), l.failures, l.crashes, j.max_retries, convert_
        ARRAY(SELECT shardwheel.ms(a.ended_at) FROM shardwheel.attempts AS a
               WHERE a.execution_id = l.execution_id AND a.outcome IN ('failed', 'timed_out') AND a.ended_at > clock_timestamp() - interval '2 minutes')
   FROM locked AS l
-  JOIN result AS r ON r.execution_id = l.execution_id AND r.attempt = l.attempt AND r.token = l.claim_token
+  JOIN result AS r ON r.execution_id = l.execution_id AND r.attempt = l.attempt AND r.token = l.claim_token AND l.state = 'running'
   JOIN shardwheel.jobs AS j ON j.job_id = l.job_id

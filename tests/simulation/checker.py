@@ -140,6 +140,14 @@ def why_not_quiet(server: MemoryPostgres, through_ms: int) -> str:
     return f"stuck: partitions {states}, executions {open_rows}, work {work}"
 
 
+def check_fired(server: MemoryPostgres, through_ms: int) -> None:
+    """Somebody has fired every partition up to that time."""
+    late = [s for s in server.tables[ownership.TABLE].values() if s.fired_through_ms < through_ms]
+    if late:
+        behind_ms = {state.partition: through_ms - state.fired_through_ms for state in late}
+        raise ViolationError(f"nobody fires: {behind_ms} ms behind: {late}")
+
+
 def check(server: MemoryPostgres, through_ms: int) -> int:
     """Look at every (job, time) up to that fire time; how many there were."""
     known = segments(server)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import trio
 
+from shardwheel.memory.leases import Faults
+from shardwheel.ports import Delete, Put
+from shardwheel.records import DRAIN, pin_key
 from shardwheel.topics import job_topics, result_topics
 from tests.simulation.people import long_s
-from tests.simulation.world import TOPIC_PARTITIONS, World
-
-Fault = Callable[[], Awaitable[None]]
+from tests.simulation.stories import Fault, Stories
+from tests.simulation.world import PARTITIONS, TOPIC_PARTITIONS, World
 
 
 class Chaos:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = world.random
-        self._failing_over = False
+        self._stories = Stories(world)
 
     async def rage(self, until_s: float) -> None:
         """One fault after the other, some at the same time; each mends itself after a while."""
@@ -38,8 +38,10 @@ class Chaos:
         world = self._world
         world.healed = True
         world.kafka.away = world.kafka.lose_acks = world.kafka.lose_commit_answers = False
+        world.kafka.read_only = frozenset()
         world.kafka.duplicate_chance = 0.0
         world.kafka.ack_delay_s = 0.0
+        world.slow = False
         world.kafka.create(job_topics(TOPIC_PARTITIONS) + result_topics(TOPIC_PARTITIONS))
         world.etcd.start()
         faults = world.postgres.faults
@@ -49,6 +51,7 @@ class Chaos:
         world.postgres.start()
         for process in world.processes.values():
             process.gate.open()
+            process.leases.faults = Faults()
 
     def _faults(self) -> list[Fault]:
         """Each run has its own mix: some faults often, most of them not at all."""
@@ -67,8 +70,29 @@ class Chaos:
             self._words_lost,
             self._etcd_away,
             self._etcd_wiped,
+            *self._of_the_cluster(),
+            *self._stories.all(),
         ]
-        return [self._random.choice(every) for _ in range(4)]
+        mix = [self._random.choice(every) for _ in range(4)]
+        only = self._stories.only()
+        return mix if only is None else [only]
+
+    def _of_the_cluster(self) -> list[Fault]:
+        """One shard and etcd don't understand each other; and what people may ask of a cluster meanwhile."""
+        unheard = [
+            Faults(away=True),
+            Faults(lose_answers=True),
+            Faults(request_delay_s=2.5),
+            Faults(answer_delay_s=1.0, stall_watches=True),
+        ]
+        return [
+            *(self._cut(self._random.choice(self._shards()), faults) for faults in unheard),
+            self._watches_lost,
+            self._wrongly_suspected,
+            self._drained,
+            self._moved,
+            self._moved,
+        ]
 
     def _latency(self) -> float:
         return self._random.uniform(0, 0.06) if self._random.random() < 0.2 else 0.0
@@ -121,7 +145,7 @@ class Chaos:
     async def _postgres_away(self) -> None:
         self._world.postgres.kill()
         await self._for_a_while()
-        if not self._failing_over:
+        if not self._world.failing_over.locked():
             self._world.postgres.start()
 
     async def _postgres_frozen(self) -> None:
@@ -131,13 +155,10 @@ class Chaos:
 
     async def _postgres_failed_over(self) -> None:
         """The standby lags: what was committed meanwhile is gone."""
-        if self._failing_over:
-            return
-        self._failing_over = True
-        backup = self._world.postgres.backup()
-        await self._for_a_while(0.1, 4.0)
-        self._world.postgres.fail_over(backup)
-        self._failing_over = False
+        async with self._world.failing_over:
+            backup = self._world.postgres.backup()
+            await self._for_a_while(0.1, 4.0)
+            self._world.postgres.fail_over(backup)
 
     async def _links_broken(self) -> None:
         self._world.postgres.break_links()
@@ -156,3 +177,43 @@ class Chaos:
 
     async def _etcd_wiped(self) -> None:
         self._world.etcd.wipe()
+
+    def _cut(self, role: str, faults: Faults) -> Fault:
+        async def cut() -> None:
+            leases = self._world.processes[role].leases
+            leases.faults = faults
+            await self._for_a_while(0.3, 9.0)
+            leases.faults = Faults()
+
+        return cut
+
+    async def _watches_lost(self) -> None:
+        self._world.etcd.drop_watches()
+        self._world.etcd.compact(self._world.etcd.revision)
+
+    async def _wrongly_suspected(self) -> None:
+        """A healthy shard refuses those who hold on to it."""
+        world = self._world
+        name = world.processes[self._random.choice(self._shards())].name
+        world.shut_door(name)
+        await self._for_a_while(0.3, 9.0)
+        world.shut_doors.discard(name)
+
+    def _shards(self) -> list[str]:
+        return [role for role in self._world.processes if "shard" in role]
+
+    async def _drained(self) -> None:
+        await self._asked(DRAIN)
+
+    async def _moved(self) -> None:
+        await self._asked(pin_key(self._random.randrange(PARTITIONS)))
+
+    async def _asked(self, key: str) -> None:
+        """Somebody names a shard, and after a while does not want that any more."""
+        world = self._world
+        name = world.processes[self._random.choice(self._shards())].name
+        world.etcd.settle()
+        world.etcd.txn([], [Put(key, name.encode())])
+        await self._for_a_while(1.0, 9.0)
+        world.etcd.settle()
+        world.etcd.txn([], [Delete(key)])

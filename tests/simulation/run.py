@@ -23,16 +23,26 @@ from trio.testing import MockClock
 from shardwheel.handler import Fatal, Registry, Retryable
 from shardwheel.memory.transaction import Transaction
 from shardwheel.partition import partition_of
-from tests.simulation.checker import ViolationError, Watcher, check, is_quiet, why_not_quiet
+from shardwheel.records import Plan, Seat
+from tests.simulation.checker import (
+    ViolationError,
+    Watcher,
+    check,
+    check_fired,
+    is_quiet,
+    why_not_quiet,
+)
 from tests.simulation.faults import Chaos
 from tests.simulation.people import CANCELS, NOTES, People
 from tests.simulation.world import PARTITIONS, World, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
+# After the last fault every partition is fired by somebody within this time.
+FIRED_WITHIN_S = 10.0
 # Fewer partitions and looser rounds: what they cost a simulation buys it nothing.
 _LIMITS: dict[str, Any] = {
-    "shard.owner.PARTITIONS": PARTITIONS,
+    "coordinator.planning._NOBODY": Plan(0, (Seat(""),) * PARTITIONS),
     "coordinator.floor.PARTITIONS": PARTITIONS,
     "workers.worker.WAIT_S": 2.0,
     "results.processor.WAIT_S": 2.0,
@@ -69,9 +79,11 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
     with _watching(watcher):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(world.supervise, "shard", world.shard)
-            if world.random.random() < 0.4:
-                nursery.start_soon(world.supervise, "second shard", world.shard)
+            for role in ("second shard", "third shard")[: world.random.choice([0, 0, 1, 2])]:
+                nursery.start_soon(world.supervise, role, world.shard)
             nursery.start_soon(world.supervise, "worker", world.worker)
+            if world.random.random() < 0.4:
+                nursery.start_soon(world.supervise, "second worker", world.worker)
             nursery.start_soon(world.supervise, "results", world.results)
             await trio.sleep(world.random.uniform(0, 4))
             await _live(world)
@@ -92,10 +104,15 @@ async def _live(world: World) -> None:
 
 
 async def _until_quiet(world: World, watcher: Watcher, through_ms: int) -> None:
+    fired_by_s = trio.current_time() + FIRED_WITHIN_S
     with trio.move_on_after(QUIET_LIMIT_S):
         while not is_quiet(world.postgres, through_ms):
-            for seen in [*world.strange_ends, *watcher.seen]:
+            for ended in world.strange_ends:
+                raise ViolationError(f"a process ended of {ended!r}") from ended
+            for seen in watcher.seen:
                 raise seen
+            if trio.current_time() > fired_by_s:
+                check_fired(world.postgres, through_ms)
             await trio.sleep(1)
         return
     raise ViolationError(why_not_quiet(world.postgres, through_ms))
@@ -104,6 +121,8 @@ async def _until_quiet(world: World, watcher: Watcher, through_ms: int) -> None:
 def _handler(world: World, watcher: Watcher) -> Any:
     async def work(ctx: Any, params: Any) -> None:
         r = world.random
+        if world.slow:
+            await trio.sleep(r.uniform(2, 9))
         await trio.sleep(r.choice([0.0, 0.05, 0.3, r.uniform(0, 12) if r.random() < 0.2 else 0.1]))
         chance = 1.0 if world.healed else r.random()
         if chance < 0.05:

@@ -14,12 +14,14 @@ import trio
 
 from shardwheel.clock import DatabaseClock
 from shardwheel.coordinator.lead import Lead
+from shardwheel.coordinator.members import Members
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.handler import Registry
 from shardwheel.memory.etcd_server import MemoryEtcd
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
 from shardwheel.memory.postgres_server import MemoryPostgres
+from shardwheel.records import Member
 from shardwheel.results.processor import Processor
 from shardwheel.service import Service
 from shardwheel.shard.shard import Shard
@@ -82,8 +84,25 @@ class World:
         self.registry = registry
         self.processes: dict[str, Process] = {}
         self.healed = False
+        # Handlers take seconds.
+        self.slow = False
+        # Held from the moment a standby lags until it is the primary: one fail-over at a time.
+        self.failing_over = trio.Lock()
         self.strange_ends: list[BaseException] = []
+        self.shut_doors: set[str] = set()
+        self._door_shut = trio.Event()
         self._births = 0
+
+    def shut_door(self, name: str) -> None:
+        """Whoever holds on to this process is refused from now on."""
+        self.shut_doors.add(name)
+        self._door_shut.set()
+        self._door_shut = trio.Event()
+
+    async def until_gone(self, address: str, shard_id: str) -> None:
+        """`ports.Doors`, for all shards alike."""
+        while shard_id not in self.shut_doors:
+            await self._door_shut.wait()
 
     async def supervise(self, role: str, life: Life) -> None:
         """Live, die, and live again as somebody new; until cancelled."""
@@ -97,24 +116,32 @@ class World:
             except Exception as error:
                 self.strange_ends += [one for one in leaves(error) if not _may_end_a_process(one)]
             process.crash()
+            self.shut_door(process.name)
             await trio.sleep(0.2 if self.healed else self.random.uniform(0, 3))
 
     async def shard(self, process: Process) -> None:
         await process.ready()
+        members = Members(process.service, process.leases)
         member = Shard(
-            process.name,
+            Member(process.name),
             process.service,
             process.store,
             process.bus,
             process.bus,
             process.leases,
+            members,
             monotonic=trio.current_time,
             topic_partitions=TOPIC_PARTITIONS,
             tick_s=TICK_S,
+            doors=self,
         )
         await member.join()
+        members.add_to_service()
         member.add_to_service()
-        Lead(process.service, process.store, process.bus, process.leases, member).add_to_service()
+        now_ms = member.clock.now_ms
+        Lead(
+            process.service, process.store, process.bus, process.leases, member, members, now_ms=now_ms
+        ).add_to_service()
         await process.service.run()
 
     async def worker(self, process: Process) -> None:

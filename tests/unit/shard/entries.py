@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from shardwheel.job import JobEntry, WaitingExecution
@@ -60,5 +61,5 @@ def waiting(due_ms: int, **fields: Any) -> WaitingExecution:
     return WaitingExecution(**(values | fields))
 
 
-def fires(messages: list[Message]) -> list[Fire]:
+def fires(messages: Iterable[Message]) -> list[Fire]:
     return [decode_fire(message.value) for message in messages]

@@ -13,20 +13,20 @@ NEW = Stand(0, 0)
 
 def due(holding: Holding, now_ms: int) -> list[Fire]:
     out: list[Message] = []
-    late: list[Message] = []
+    late: list[tuple[int, Message]] = []
     holding.due(now_ms, out, late)
     assert late == []
     return fires(out)
 
 
 def caught_up(holding: Holding, now_ms: int) -> list[Fire]:
-    late: list[Message] = []
+    late: list[tuple[int, Message]] = []
     holding.due(now_ms, [], late)
-    return fires(late)
+    return fires(message for _, message in late)
 
 
 def make(stand_ms: int = NOON_MS - 1) -> Holding:
-    return Holding(7, 8, stand_ms)
+    return Holding(8, stand_ms)
 
 
 def test_a_job_fires_at_each_of_its_times_and_a_once_leaves() -> None:
@@ -141,9 +141,10 @@ def test_missed_times_are_caught_up_by_policy() -> None:
         holding = make()
         holding.take_jobs([every(300_000, misfire=misfire, catchup_window_ms=2 * hour)], NEW)
         out: list[Message] = []
-        late: list[Message] = []
+        late: list[tuple[int, Message]] = []
         holding.due(NOON_MS + hour + 30_000, out, late)
-        got = [(fire.kind, fire.scheduled_ms - NOON_MS, fire.count) for fire in fires(late)]
+        assert {partition for partition, _ in late} == {7}
+        got = [(f.kind, f.scheduled_ms - NOON_MS, f.count) for f in fires(message for _, message in late)]
         assert got == messages, misfire
         assert [fire.scheduled_ms - NOON_MS for fire in fires(out)] == [hour]
 
@@ -158,3 +159,32 @@ def test_one_missed_time_is_a_skip_and_very_many_are_one_range() -> None:
     (fire,) = caught_up(holding, NOON_MS + 600_000)
     assert (fire.kind, fire.scheduled_ms, fire.count) == (FireKind.CATCH_UP_RANGE, NOON_MS, 540)
     assert fire.until_ms < NOON_MS + 540_000
+
+
+def test_a_partition_that_goes_takes_its_entries_with_it_and_no_others() -> None:
+    holding = make()
+    other = every(1_000, job_id=b"o" * 16, partition=8)
+    holding.take_jobs([every(1_000), other], NEW)
+    holding.take_waiting([waiting(NOON_MS)])
+    assert (holding.count(7), holding.count(8)) == (2, 1)
+    holding.forget([7])
+    assert (holding.count(7), holding.count(8), len(holding)) == (0, 1, 1)
+    assert [(fire.job_id, fire.partition) for fire in due(holding, NOON_MS)] == [(b"o" * 16, 8)]
+    holding.take_jobs([every(1_000)], NEW)
+    assert {fire.job_id for fire in due(holding, NOON_MS + 1_000)} == {JOB_ID, b"o" * 16}
+
+
+def test_a_job_whose_schedule_cannot_be_read_is_left_out_and_named_until_it_can() -> None:
+    holding = make()
+    lost = every(1_000, job_id=b"l" * 16)._replace(schedule='{"cron":"0 9 * * *","time_zone":"Mars/Base"}')
+    holding.take_jobs([every(1_000), lost, lost._replace(job_id=b"m" * 16, partition=8)], NEW)
+    assert [fire.job_id for fire in due(holding, NOON_MS)] == [JOB_ID]
+    assert {job_id: partition for job_id, (partition, _) in holding.unreadable.items()} == {
+        b"l" * 16: 7,
+        b"m" * 16: 8,
+    }
+    assert "Mars/Base" in holding.unreadable[b"l" * 16][1]
+    holding.forget([8])
+    holding.take_jobs([every(1_000, job_id=b"l" * 16, version=2)], NEW)
+    assert holding.unreadable == {}
+    assert {fire.job_id for fire in due(holding, NOON_MS + 1_000)} == {JOB_ID, b"l" * 16}

@@ -44,7 +44,7 @@ class Rig:
         self.now_ms = float(NOON_MS - 1)
         self.broker = Broker()
         self.ledger = Ledger()
-        self.holdings = {partition: Holding(partition, 8, NOON_MS - 1) for partition in partitions}
+        self.holdings = {partition: Holding(8, NOON_MS - 1) for partition in partitions}
         self.ticker = Ticker(
             self.holdings, self.ledger, self.broker, now_ms=lambda: self.now_ms, catch_up_per_s=catch_up_per_s
         )

@@ -1,118 +1,28 @@
-"""Mistakes, planted one at a time in our code: each turns one sentence of design.md off, and must be caught.
-
-The list is that of shared/model/mutants.py, as far as this loop has the sentence at all. Left out: what
-needs a standby, acknowledgements out of order (a producer here reports only a prefix), the claim by
-version (a message carries no version), and what no seed has caught yet: a fresh X stored with an
-acknowledged T, a watermark stored without a look at the epoch, a result of an old attempt that is taken.
-"""
+"""Mistakes in what a shard does: floor and watermark, take-over and standby, the feed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from shardwheel.execution import WAITING_STATES
-from shardwheel.job import JobEntry, JobState
-from shardwheel.memory import claim_statements, feed_statements, ownership, rows
-from shardwheel.memory.connection import STATEMENTS, Given, Statement
-from shardwheel.memory.rows import Execution
+from shardwheel.cycles import Cycles
+from shardwheel.job import JobEntry
+from shardwheel.memory import feed_statements, ownership, rows
+from shardwheel.memory.connection import STATEMENTS, Given
 from shardwheel.memory.transaction import Transaction
 from shardwheel.missed import first_due_after
-from shardwheel.ports import Identity, PartitionState
+from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.schedule import Schedule
 from shardwheel.shard import holding, intake
 from shardwheel.shard.holding import Stand
 from shardwheel.shard.ledger import Ledger, Mark
+from shardwheel.shard.mirror import Mirror
 from shardwheel.shard.owner import Owner
-from shardwheel.store import jobs, settlement
-from shardwheel.store.arrays import Uuid
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.sql import sql
 from shardwheel.times import END_MS
 from shardwheel.timing import Timing
-from tests.simulation import people
-
-FOREVER_XID = 2**62
-Mutant = Callable[[], Any]
-MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(name: str) -> Callable[[Mutant], Mutant]:
-    def register(plant: Mutant) -> Mutant:
-        MUTANTS[name] = plant
-        return plant
-
-    return register
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """The mistake is in the code while the block runs."""
-    with ExitStack() as stack:
-        for change in MUTANTS[name]():
-            stack.enter_context(change)
-        yield
-
-
-def _statement(name: str, function: Statement) -> Any:
-    return patch.dict(STATEMENTS, {name: function})
-
-
-# --- settling an old schedule -------------------------------------------------------------------------
-
-
-@mutant("settle from T, not from the floor, and without the rule on X")
-def settle_from_t() -> Sequence[Any]:
-    def floor(transaction: Transaction, given: Given) -> list[Any]:
-        (state,) = ownership.read_partitions(transaction, [given["partition"]])
-        return [(state.fired_through_ms, state.fired_through_ms, FOREVER_XID)]
-
-    return [_statement("floor", floor)]
-
-
-@mutant("settle from the stored (T, X), not from the floor")
-def settle_from_pair() -> Sequence[Any]:
-    def floor(transaction: Transaction, given: Given) -> list[Any]:
-        (state,) = ownership.read_partitions(transaction, [given["partition"]])
-        return [(state.fired_through_ms, state.fired_through_ms, state.horizon_xid)]
-
-    return [_statement("floor", floor)]
-
-
-@mutant("pause and delete settle nothing")
-def pause_settles_nothing() -> Sequence[Any]:
-    def end_schedule(conn: Any, old: JobRow, state: JobState) -> None:
-        conn.execute(sql("change_state"), {"job_id": Uuid(old.job_id), "state": state})
-
-    return [patch.object(jobs, "_end_schedule", end_schedule)]
-
-
-@mutant("an edit settles nothing")
-def edit_settles_nothing() -> Sequence[Any]:
-    settle = settlement.settle_old_schedule
-
-    def only_skips(conn: Any, old: JobRow, until_ms: int, *, now_ms: int, skip_as: str | None) -> int:
-        return settle(conn, old, until_ms, now_ms=now_ms, skip_as=skip_as) if skip_as else 0
-
-    return [patch.object(jobs, "settle_old_schedule", only_skips)]
-
-
-@mutant("resume settles the paused span")
-def resume_settles() -> Sequence[Any]:
-    resume = jobs.resume_job
-
-    def resume_and_settle(conn: Any, tenant_id: str, job_id: bytes) -> JobRow:
-        old = jobs.get_job(conn, tenant_id, job_id)
-        new = resume(conn, tenant_id, job_id)
-        if old.state == JobState.PAUSED:
-            until_ms = new.effective_from_ms
-            settlement.settle_old_schedule(conn, old, until_ms, now_ms=until_ms, skip_as=None)
-        return new
-
-    return [patch.object(people, "resume_job", resume_and_settle)]
-
+from tests.simulation.planting import FOREVER_XID, mutant, statement_replaced
 
 # --- floor, watermark, take-over ----------------------------------------------------------------------
 
@@ -124,7 +34,7 @@ def floor_is_a_time() -> Sequence[Any]:
     def without_xid(transaction: Transaction, given: Given) -> list[Any]:
         return store(transaction, given | {"xids": [str(FOREVER_XID)] * len(given["xids"])})
 
-    return [_statement("store_floors", without_xid)]
+    return [statement_replaced("store_floors", without_xid)]
 
 
 @mutant("a loss of Kafka does not reset the stored watermark")
@@ -227,6 +137,75 @@ def before_the_ack() -> Sequence[Any]:
     return [patch.object(Ledger, "tick", ticked)]
 
 
+@mutant("acknowledgements count out of order")
+def out_of_order() -> Sequence[Any]:
+    def settle(self: Cycles) -> bool:
+        landed = [flight for flight in self._flights if flight.landed]
+        for flight in landed:
+            self._flights.remove(flight)
+            self._buffered -= len(flight.messages)
+        ticket = max([self._acknowledged, *(flight.last_ticket for flight in landed)])
+        if ticket == self._acknowledged:
+            return False
+        if self._on_acknowledged is not None:
+            self._on_acknowledged(ticket)
+        self._acknowledged = ticket
+        self._waiters.unpark_all()
+        return True
+
+    return [patch.object(Cycles, "settle", settle)]
+
+
+@mutant("T is acknowledged, X is fresh")
+def fresh_x() -> Sequence[Any]:
+    tick, watermarks = Ledger.tick, Ledger.watermarks
+    fresh_xids: dict[Ledger, int] = {}
+
+    def ticked(self: Ledger, ticket: int, mark: Mark) -> None:
+        fresh_xids[self] = mark.horizon_xid
+        tick(self, ticket, mark)
+
+    def with_fresh_x(self: Ledger) -> list[Watermark]:
+        return [mark._replace(horizon_xid=fresh_xids[self]) for mark in watermarks(self)]
+
+    return [patch.object(Ledger, "tick", ticked), patch.object(Ledger, "watermarks", with_fresh_x)]
+
+
+@mutant("a watermark is stored without a look at the epoch")
+def epoch_unchecked() -> Sequence[Any]:
+    store = ownership.store_watermarks
+
+    def unfenced(transaction: Transaction, watermarks: Sequence[Watermark], identity: Identity) -> set[int]:
+        states = ownership.read_partitions(transaction, [mark.partition for mark in watermarks])
+        epochs = {state.partition: state.epoch for state in states}
+        present = [mark._replace(epoch=epochs[mark.partition]) for mark in watermarks]
+        return store(transaction, present, identity)
+
+    return [patch.object(ownership, "store_watermarks", unfenced)]
+
+
+@mutant("a new timeline of PostgreSQL is taken for the old one")
+def timeline_ignored() -> Sequence[Any]:
+    def same_system(self: Identity, other: object) -> bool:
+        return isinstance(other, Identity) and self.system_identifier == other.system_identifier
+
+    def other_system(self: Identity, other: object) -> bool:
+        return not same_system(self, other)
+
+    return [patch.object(Identity, "__eq__", same_system), patch.object(Identity, "__ne__", other_system)]
+
+
+# --- the standby --------------------------------------------------------------------------------------
+
+
+@mutant("the mirror is kept when Kafka's data was lost, or T went back")
+def mirror_of_another_ground() -> Sequence[Any]:
+    def fits(self: Mirror, state: PartitionState) -> bool:
+        return True
+
+    return [patch.object(Mirror, "_fits", fits)]
+
+
 # --- the feed -----------------------------------------------------------------------------------------
 
 
@@ -245,34 +224,4 @@ def x_is_xmax() -> Sequence[Any]:
         return [(text, transaction.server.next_xid)]
 
     right = feed_statements.snapshot
-    return [_statement("snapshot", snapshot), patch.object(feed_statements, "snapshot", snapshot)]
-
-
-# --- the gate -----------------------------------------------------------------------------------------
-
-
-@mutant("the claim does not look at schedule_no")
-def any_schedule_no() -> Sequence[Any]:
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
-        return row is None or (row.state in WAITING_STATES and row.attempt == said.attempt and not said.skip)
-
-    return [patch.object(claim_statements, "may_write", may_write)]
-
-
-@mutant("the claim takes what runs already")
-def takes_what_runs() -> Sequence[Any]:
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
-        if row is None:
-            return bool(said.schedule_no == job.schedule_no)
-        return row.state in (*WAITING_STATES, "running") and row.attempt == said.attempt and not said.skip
-
-    return [patch.object(claim_statements, "may_write", may_write)]
-
-
-@mutant("the claim does not lock the job")
-def without_for_share() -> Sequence[Any]:
-    def unlocked(transaction: Transaction, job_id: bytes) -> JobRow | None:
-        found = transaction.get(rows.JOBS, job_id)
-        return None if found is None else found.row
-
-    return [patch.object(claim_statements, "locked_job", unlocked)]
+    return [statement_replaced("snapshot", snapshot), patch.object(feed_statements, "snapshot", snapshot)]

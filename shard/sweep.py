@@ -1,0 +1,57 @@
+"""The sweep: what events may have missed, made true again from the tables, for the partitions one owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from shardwheel.execution import ResultsStand
+from shardwheel.ports import Bus
+from shardwheel.shard.ground import generation_of
+from shardwheel.topics import RESULTS, RESULTS_GROUP, result_topics
+
+EXPANDED_AT_ONCE = 2_000
+
+
+class SweepStore(Protocol):
+    """What the sweep asks of the store."""
+
+    async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> dict[str, int]: ...
+    async def sweep_held(self, partitions: list[int]) -> int: ...
+    async def sweep_completed(self, partitions: list[int]) -> int: ...
+    async def sweep_overdue(self, partitions: list[int]) -> int: ...
+    async def expand_work(self, partitions: list[int], most: int) -> int: ...
+    async def make_months(self) -> list[str]: ...
+
+
+class Sweep:
+    def __init__(
+        self, store: SweepStore, results_bus: Bus, topic_partitions: int, poke: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._results_bus = results_bus
+        self._topic_partitions = topic_partitions
+        self._poke = poke
+        self._rounds = 0
+
+    async def run_once(self, mine: list[int]) -> None:
+        if not mine:
+            return
+        await self._store.sweep_lost(mine, await self._results_stand())
+        await self._store.sweep_held(mine)
+        if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
+            self._poke()
+        await self._store.sweep_completed(mine)
+        if self._rounds % 30 == 0:
+            await self._store.sweep_overdue(mine)
+        if self._rounds % 1800 == 0:
+            await self._store.make_months()
+        self._rounds += 1
+
+    async def _results_stand(self) -> ResultsStand:
+        specs = result_topics(self._topic_partitions)
+        generation = await generation_of(self._results_bus, [RESULTS], specs)
+        committed = await self._results_bus.committed_offsets(RESULTS_GROUP, [RESULTS])
+        ends = await self._results_bus.end_offsets([RESULTS])
+        settled = {place.topic_partition: committed.get(place, 0) for place in ends}
+        return ResultsStand(generation, settled)

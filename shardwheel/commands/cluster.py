@@ -1,0 +1,93 @@
+"""How the commands that steer a cluster reach it: etcd says who owns what, PostgreSQL the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import trio
+
+from shardwheel.commands.context import current_settings, require
+from shardwheel.commands.edges import open_etcd, open_pool
+from shardwheel.coordinator.planning import Move
+from shardwheel.coordinator.progress import expected_s, progress
+from shardwheel.coordinator.steering import look
+from shardwheel.errors import ShardwheelError
+from shardwheel.ports import Leases
+from shardwheel.records import View
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
+from shardwheel.store.steering import count_jobs, last_taken_ms
+
+T = TypeVar("T")
+LOOK_S = 0.2
+
+
+class Cluster(NamedTuple):
+    leases: Leases
+    pool: Pool
+
+    @property
+    def store(self) -> PostgresStore:
+        return PostgresStore(self.pool)
+
+
+def with_cluster(data: Path | None, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Connect as the settings say, do the work, let go."""
+    settings = current_settings(data)
+    require(settings, "etcd_endpoints", "postgres_dsn")
+
+    async def run() -> T:
+        async with open_etcd(settings) as leases, open_pool(settings, "shardctl", 2) as pool:
+            return await work(Cluster(leases, pool))
+
+    return trio.run(run)
+
+
+async def wait_until(cluster: Cluster, done: Callable[[View], bool], what: str, limit_s: float) -> View:
+    """Look until it is so. After the time limit say where the cluster stands, and why."""
+    with trio.move_on_after(limit_s):
+        while True:
+            view = await look(cluster.leases)
+            if done(view):
+                return view
+            await trio.sleep(LOOK_S)
+    found = await where_it_stands(cluster)
+    hint = f"; {found['remedy']}" if found["remedy"] else ""
+    raise ShardwheelError(f"{what}: not within {limit_s:g} s: {found['state']}, {found['reason']}{hint}")
+
+
+async def where_it_stands(cluster: Cluster) -> dict[str, Any]:
+    """What `rebalance status` shows."""
+    view = await look(cluster.leases)
+    now_ms = int(await cluster.store.now_ms())
+    found = progress(view, now_ms, await cluster.pool.run(last_taken_ms))
+    return {
+        "state": found.state,
+        "reason": found.reason,
+        "remedy": found.remedy,
+        "automatic": not view.rebalance_off,
+        "leader": None if view.leader is None else view.leader.shard_id,
+        "generation": None if view.plan is None else view.plan.generation,
+        "planned_because": None if view.plan is None else view.plan.reason,
+        "draining": None if view.drain is None else view.drain.shard_id,
+        "pins": len(view.pins),
+        **await weighed(cluster, found.moves),
+    }
+
+
+async def weighed(cluster: Cluster, moves: Iterable[Move]) -> dict[str, Any]:
+    """The moves with their jobs, and how long they should take all together."""
+    moves = list(moves)
+    jobs = await cluster.pool.run(count_jobs) if moves else {}
+    rows = [
+        {"partition": m.partition, "from": m.source or None, "to": m.target, "jobs": jobs.get(m.partition, 0)}
+        for m in moves
+    ]
+    return {
+        "partitions": len(rows),
+        "jobs": sum(row["jobs"] for row in rows),
+        "expected_s": round(expected_s(moves, jobs), 1),
+        "moves": rows,
+    }

@@ -1,0 +1,147 @@
+"""Faults that come together, in an order that single ones at random moments hardly ever find.
+
+Each tells of one sentence of the design that nothing else would try: what it protects from takes two or
+three mishaps in a row. The checker knows nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+
+import trio
+
+from shardwheel.memory import ownership
+from shardwheel.memory.leases import Faults
+from shardwheel.topics import job_topics, result_topics
+from tests.simulation.world import TOPIC_PARTITIONS, Process, World
+
+Fault = Callable[[], Awaitable[None]]
+
+
+# The only one, if a test wants to hear just that.
+_told: ContextVar[Callable[[Stories], Awaitable[None]] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def told(story: Callable[[Stories], Awaitable[None]] | None) -> Iterator[None]:
+    """While the block runs, nothing else happens than this story, again and again."""
+    token = _told.set(story)
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+class Stories:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = world.random
+
+    def only(self) -> Fault | None:
+        story = _told.get()
+        return None if story is None else partial(story, self)
+
+    def all(self) -> list[Fault]:
+        return [
+            self.unanswered,
+            self.half_written,
+            self.stale_owner,
+            self.claims_lost,
+            self.late_result,
+        ]
+
+    async def _while(self, least_s: float, most_s: float) -> None:
+        await trio.sleep(self._random.uniform(least_s, most_s))
+
+    def _owner(self) -> Process | None:
+        """The process that a partition names, if it lives."""
+        state = self._world.postgres.tables[ownership.TABLE][0]
+        lives = [process for process in self._world.processes.values() if process.name == state.owner]
+        return lives[0] if lives else None
+
+    async def _until_taken_from(self, owner: Process) -> Process | None:
+        """Who owns what this one owned; nobody, if that takes too long."""
+        with trio.move_on_after(9):
+            while (heir := self._owner()) in (owner, None):
+                await trio.sleep(0.1)
+            return heir
+        return None
+
+    async def unanswered(self) -> None:
+        """Kafka answers questions and acknowledges nothing while watermarks are stored; then the owner dies,
+        often one that has just taken over."""
+        kafka, owner = self._world.kafka, self._owner()
+        kafka.lose_acks = True
+        if owner is not None and self._random.random() < 0.5:
+            owner.crash()
+            await self._until_taken_from(owner)
+        await self._while(1.2, 4.0)
+        if (owner := self._owner()) is not None:
+            owner.crash()
+        kafka.lose_acks = False
+
+    async def half_written(self) -> None:
+        """One topic partition takes nothing, the others do; the owner dies before what waited arrives."""
+        kafka = self._world.kafka
+        kafka.read_only = frozenset({self._random.randrange(TOPIC_PARTITIONS)})
+        await self._while(1.5, 5.0)
+        if (owner := self._owner()) is not None:
+            owner.crash()
+        kafka.read_only = frozenset()
+
+    async def stale_owner(self) -> None:
+        """The owner stands still with its watermarks in hand, cut off from etcd. Kafka loses what no worker
+        has read, another shard takes over and begins to repeat it; the first one wakes, the other dies."""
+        world = self._world
+        workers = [process for role, process in world.processes.items() if "worker" in role]
+        for worker in workers:
+            worker.gate.shut()
+        await self._while(1.5, 3.0)
+        if (owner := self._owner()) is not None:
+            owner.gate.shut()
+            owner.leases.faults = Faults(away=True)
+            await self._while(1.0, 2.0)
+            world.kafka.lose_acks = True
+            self._lose_kafka()
+            heir = await self._until_taken_from(owner)
+            owner.gate.open()
+            await self._while(0.0, 1.5)
+            if heir is not None:
+                heir.crash()
+            world.kafka.lose_acks = False
+            owner.leases.faults = Faults()
+        for worker in workers:
+            worker.gate.open()
+
+    def _lose_kafka(self) -> None:
+        self._world.kafka.wipe()
+        self._world.kafka.create(job_topics(TOPIC_PARTITIONS) + result_topics(TOPIC_PARTITIONS))
+
+    async def claims_lost(self) -> None:
+        """PostgreSQL fails over to a standby that knows of the fires, but not of their claims: the workers
+        lagged, claimed, and have told Kafka so."""
+        world = self._world
+        workers = [process for role, process in world.processes.items() if "worker" in role]
+        for worker in workers:
+            worker.gate.shut()
+        await self._while(1.5, 4.0)
+        async with world.failing_over:
+            backup = world.postgres.backup()
+            for worker in workers:
+                worker.gate.open()
+            await self._while(0.3, 2.0)
+            world.postgres.fail_over(backup)
+
+    async def late_result(self) -> None:
+        """A worker stands still past its leases, its runs are claimed by another one, and it wakes."""
+        world = self._world
+        world.slow = True
+        await self._while(1.0, 3.0)
+        worker = world.processes["worker"]
+        worker.gate.shut()
+        await self._while(9.0, 14.0)
+        worker.gate.open()
+        world.slow = False
