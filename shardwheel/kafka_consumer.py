@@ -7,6 +7,12 @@ confirmation are kept for the next `take`.
 
 A commit that fails is sent again with every further call: one that quietly got lost would hold back the
 claim floor of an idle topic partition for ever. It never decides what to do about a gap; it only notices.
+
+A member that joins again while its topic is missing (Kafka came back without its data, and nobody has made
+the topics anew yet) is given nothing, and librdkafka 2.16 does not see that the topic comes back: it takes a
+topic that it has known for unchanged, and waits for ever. So a consumer that lost a topic's partitions and
+was given none of it since joins anew by itself, after some seconds, then ever less often: in a group with
+more members than topic partitions, holding nothing is all right.
 """
 
 from __future__ import annotations
@@ -29,6 +35,8 @@ from shardwheel.ports import Record, TopicPartition
 CONFIRM_POLL_S = 0.05
 UNANSWERED_S = 60.0
 CLOSE_LIMIT_S = 10.0
+FIRST_REJOIN_S = 5.0
+LONGEST_REJOIN_S = 60.0
 
 _Answer = TypeVar("_Answer")
 _Place = confluent_kafka.TopicPartition
@@ -48,18 +56,24 @@ class KafkaConsumer:
         self._ahead: deque[Record] = deque()
         self._gaps: frozenset[TopicPartition] = frozenset()
         self._pause_wanted = self._paused = self._closed = False
-        self._driver = self._join(consumer_settings(settings, group), list(topics))
+        self._topics = list(topics)
+        self._lost_topics: frozenset[str] = frozenset()
+        self._rejoin_s = FIRST_REJOIN_S
+        self._rejoin_at = 0.0
+        self._driver = self._open(consumer_settings(settings, group))
+        self._join()
 
-    def _join(self, settings: dict[str, Any], topics: list[str]) -> confluent_kafka.Consumer:
+    def _open(self, settings: dict[str, Any]) -> confluent_kafka.Consumer:
         callbacks = {"on_commit": self._on_commit, "logger": DriverLog("consumer")}
         try:
-            driver = confluent_kafka.Consumer({**settings, **callbacks})
+            return confluent_kafka.Consumer({**settings, **callbacks})
         except (confluent_kafka.KafkaException, TypeError, ValueError) as error:
             raise UsageError(f"kafka_settings: {error}", field="kafka_settings") from error
-        driver.subscribe(
-            topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+
+    def _join(self) -> None:
+        self._driver.subscribe(
+            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
-        return driver
 
     @property
     def gaps(self) -> frozenset[TopicPartition]:
@@ -100,6 +114,7 @@ class KafkaConsumer:
     def _take(self, most: int, wait_s: float) -> list[Record]:
         self._apply_pause()
         self._ask_for_commit()
+        self._rejoin_if_forgotten()
         if self._paused:
             self._keep(self._driver.poll(wait_s))
             return []
@@ -131,6 +146,17 @@ class KafkaConsumer:
             offsets = [_Place(*place, offset) for place, offset in self._commits.owed.items()]
             self._driver.commit(offsets=offsets, asynchronous=True)
             self._next_commit_at = now + UNANSWERED_S
+
+    def _rejoin_if_forgotten(self) -> None:
+        now = time.monotonic()
+        if self._lost_topics and now > self._rejoin_at:
+            self._log.warning(
+                "lost its topic partitions and got none since: joins anew", after_s=self._rejoin_s
+            )
+            self._driver.unsubscribe()
+            self._join()
+            self._rejoin_s = min(2 * self._rejoin_s, LONGEST_REJOIN_S)
+            self._rejoin_at = now + self._rejoin_s
 
     def _apply_pause(self) -> None:
         if self._pause_wanted != self._paused:
@@ -175,6 +201,7 @@ class KafkaConsumer:
         self._set_flow(places)
 
     def _on_assign(self, _driver: confluent_kafka.Consumer, places: list[_Place]) -> None:
+        self._lost_topics -= {place.topic for place in places}
         self._commits.assign(TopicPartition(place.topic, place.partition) for place in places)
         self._assign(places)
 
@@ -182,6 +209,12 @@ class KafkaConsumer:
         gone = {TopicPartition(place.topic, place.partition) for place in places}
         self._commits.revoke(gone)
         self._ahead = deque(record for record in self._ahead if (record[0], record[1]) not in gone)
+
+    def _on_lost(self, driver: confluent_kafka.Consumer, places: list[_Place]) -> None:
+        self._lost_topics |= {place.topic for place in places}
+        self._rejoin_s = FIRST_REJOIN_S
+        self._rejoin_at = time.monotonic() + self._rejoin_s
+        self._on_revoke(driver, places)
 
     def _on_commit(self, error: confluent_kafka.KafkaError | None, places: list[_Place]) -> None:
         self._next_commit_at = 0.0

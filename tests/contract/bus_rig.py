@@ -6,12 +6,15 @@ generous, because a test must hold on a machine ten times slower.
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import trio
+from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka import TopicPartition as DriverTopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -41,6 +44,10 @@ class BusRig(Protocol):
 
     async def lose_data(self, spec: TopicSpec) -> None:
         """The topic is gone with its records, and made again."""
+
+    async def lose_all(self, group: str) -> None:
+        """The server comes back without any data, and this group's member has joined again before anybody
+        makes its topic anew."""
 
     async def trim(self, place: TopicPartition, offset: int) -> None:
         """Retention takes all records below that offset."""
@@ -75,6 +82,9 @@ class MemoryRig:
     async def lose_data(self, spec: TopicSpec) -> None:
         self.server.wipe()
         self.server.create([spec])
+
+    async def lose_all(self, group: str) -> None:
+        self.server.wipe()
 
     async def trim(self, place: TopicPartition, offset: int) -> None:
         self.server.trim(place, offset)
@@ -118,6 +128,21 @@ class KafkaRig:
     async def lose_data(self, spec: TopicSpec) -> None:
         await self._admin(lambda admin: admin.delete_topics([spec.name]).values())
         await self.bus().ensure_topics([spec])
+
+    async def lose_all(self, group: str) -> None:
+        await self.kill()
+        shutil.rmtree(self.server.data)
+        await self.start()
+        while not await trio.to_thread.run_sync(self._has_member, group):
+            await trio.sleep(0.1)
+
+    def _has_member(self, group: str) -> bool:
+        admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
+        (future,) = admin.describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
+        with suppress(KafkaException):  # The new server has not made the groups' own topic yet.
+            found = future.result(PATIENCE_S)
+            return found.state == ConsumerGroupState.STABLE and bool(found.members)
+        return False
 
     async def trim(self, place: TopicPartition, offset: int) -> None:
         await self._admin(lambda admin: admin.delete_records([DriverTopicPartition(*place, offset)]).values())

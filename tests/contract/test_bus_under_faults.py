@@ -14,8 +14,9 @@ from trio.testing import MockClock, trio_test
 from shardwheel.compose import jars
 from shardwheel.compose.kafka import KafkaServer
 from shardwheel.errors import UnavailableError
-from shardwheel.ports import Bus, Producer, Record
+from shardwheel.ports import Bus, Consumer, Producer, Record, TopicSpec
 from tests.contract.bus_rig import (
+    HOUR_MS,
     PATIENCE_S,
     TAKE_S,
     BusRig,
@@ -166,3 +167,28 @@ async def test_a_frozen_server_hangs_nobody_and_gets_the_commit_later(
             if again:
                 await consumer.commit(again)
         await consumer.close()
+
+
+@trio_test
+async def test_a_consumer_reads_on_when_its_topic_was_missing(rig: BusRig, clock: MockClock | None) -> None:
+    """Kafka's driver gives up on a topic that it knew before and did not find when it joined again."""
+    with trio.fail_after(RESTART_PATIENCE_S):
+        bus = rig.bus()
+        topic, group = await make_topic(bus), unique("group")
+        consumer = bus.consumer(group, [topic])
+        await publish_all(bus, cycle(topic, range(8)))
+        await consumer.commit(await take(consumer, 8))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_take_on, consumer)
+            await rig.lose_all(group)
+            nursery.cancel_scope.cancel()
+        await bus.ensure_topics([TopicSpec(topic, 4, HOUR_MS)])
+        await publish_all(bus, cycle(topic, range(100, 104)))
+        assert set(values_of(await take(consumer, 4))) == set(range(100, 104))
+        await consumer.close()
+
+
+async def _take_on(consumer: Consumer) -> None:
+    """There is nothing to take; a consumer lives by being asked."""
+    while True:
+        assert await consumer.take(1, TAKE_S) == []
