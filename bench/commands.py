@@ -90,14 +90,17 @@ def tick(
     held: Annotated[int, typer.Option(min=1, help="Jobs of the mix in the wheels.")] = tick_bench.HELD,
     rate: Annotated[float, typer.Option(min=0.1, help="Fires a second.")] = tick_bench.RATE_PER_S,
     seconds: SecondsOption = 30.0,
+    plot: PlotOption = None,
 ) -> None:
     """From a fire's time to the broker's acknowledgement; missed and doubled fires counted in the topics.
 
     Example:
 
-        shardctl bench tick --held 333000 --rate 2000 --json
+        shardctl bench tick --held 333000 --rate 2000 --json --plot tick.png
     """
-    _answer(tick_bench.bench_tick(held, rate, seconds, say), as_json, tick_bench.print_result)
+    result = tick_bench.bench_tick(held, rate, seconds, say)
+    _answer(result, as_json, tick_bench.print_result)
+    _draw(result, plot, tick_bench.picture)
 
 
 @app.command()

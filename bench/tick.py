@@ -14,13 +14,14 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import trio
 
 from shardwheel.bench.embedded import embedded_kafka
 from shardwheel.bench.measure import Latencies, machine
-from shardwheel.bench.report import print_machine, print_table
+from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import TOPIC_PARTITIONS, entries_of, hold
 from shardwheel.ids import fire_id
 from shardwheel.job import JobEntry
@@ -247,3 +248,10 @@ def print_result(result: Report) -> None:
     rows = [[label, result[name]] for name, label in labels.items()]
     print_table(f"{result['held']:,} held, {result['rate']:g} fires a second", ["", ""], rows)
     print_machine(result["machine"])
+
+
+def picture(result: Report, path: Path) -> None:
+    labels = {"p50_ms": "p50", "p99_ms": "p99", "max_ms": "longest", "bare_ack_p99_ms": "bare p99"}
+    bars = {label: float(result[name]) for name, label in labels.items()}
+    title = f"{result['held']:,} held, {result['rate']:g} fires a second"
+    save_picture(path, title, [Bars("Fire time to acknowledgement", "ms", bars)])

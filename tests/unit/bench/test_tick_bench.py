@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,7 +14,7 @@ from shardwheel.compose.kafka import KafkaServer
 
 @pytest.mark.servers
 def test_every_fire_is_measured_and_found_again(
-    own_kafka: Callable[[], KafkaServer], capsys: pytest.CaptureFixture[str]
+    own_kafka: Callable[[], KafkaServer], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     result = trio.run(tick.measure_tick, own_kafka().bootstrap, 1_000, 500.0, 1.0, lambda _: None)
     assert (result["held"], result["rate"]) == (1_000, 500.0)
@@ -23,3 +24,5 @@ def test_every_fire_is_measured_and_found_again(
     assert result["bare_ack_p99_ms"] > 0
     tick.print_result(result)
     assert "bare acknowledgement" in capsys.readouterr().out
+    tick.picture(result, tmp_path / "tick.png")
+    assert (tmp_path / "tick.png").read_bytes().startswith(b"\x89PNG")
