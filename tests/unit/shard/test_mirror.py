@@ -13,7 +13,7 @@ from shardwheel.job import Changes
 from shardwheel.ports import Identity, Message, PartitionState
 from shardwheel.shard.holding import Holding, Stand
 from shardwheel.shard.intake import Intake
-from shardwheel.shard.mirror import Mirror, Shadow
+from shardwheel.shard.mirror import Mirror, Shadow, Wants
 from tests.unit.shard.entries import NOON_MS, every, fires, once, waiting
 
 SECOND_MS = 1_000
@@ -135,10 +135,10 @@ async def test_whoever_promotes_waits_for_a_load_of_the_same_partitions_and_of_n
     feed = Feed()
     mirror = Mirror(cast(Any, feed), Intake(feed, 2), 2)
     feed.open.set()
-    mirror.want({7: "a"}, ())
+    mirror.want(Wants({7: "a"}))
     await mirror.run_once()
     feed.open = trio.Event()
-    mirror.want({8: "a"}, {7})
+    mirror.want(Wants({8: "a"}, claimed={7}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(mirror.run_once)
         await wait_all_tasks_blocked()
