@@ -75,7 +75,8 @@ class Following:
         self._want(given, view)
         if given.hand_over:
             await self._owner.hand_over(sorted(given.hand_over), view)
-            self._log.info("handed over", partitions=len(given.hand_over))
+            took_s = round(trio.current_time() - seen_at, 3)
+            self._log.info("handed over", partitions=len(given.hand_over), took_s=took_s)
         await self._owner.release(given.release)
         if given.claim and self._owner.ground is not None and not self._membership.leaving:
             self._say_taken(await self._claim(given, view), trio.current_time() - seen_at)
@@ -119,9 +120,7 @@ class Following:
             self._suspicion.note_replaced(owner, partition)
         # While we write keys and bump epochs, the feed comes to where their last owner was.
         self._poke()
-        taken = await self._owner.take(given.claim, view)
-        self.wants_changed.set()
-        return taken
+        return await self._owner.take(given.claim, view)
 
     def _drop(self, partitions: list[int], view: View) -> None:
         if partitions:

@@ -132,9 +132,6 @@ class Mirror:
         self._wants = wants
         self.drop([p for p in self.shadows if p not in wants.mirror and p not in wants.claimed])
         self._regroup()
-        ready = self.shadows.keys() & wants.awaited
-        if ready != self._ready:
-            self._ready, self._ready_since = ready, trio.current_time()
         return bool(self._to_load())
 
     def groups(self, awaited: Collection[int]) -> list[list[int]]:
@@ -203,7 +200,10 @@ class Mirror:
     def _to_load(self) -> list[int]:
         """What is to be loaded next, together."""
         wants = self._wants
-        if self._ready and trio.current_time() - self._ready_since < TAKEN_WITHIN_S:
+        ready = self.shadows.keys() & wants.awaited
+        if ready != self._ready:
+            self._ready, self._ready_since = ready, trio.current_time()
+        if ready and trio.current_time() - self._ready_since < TAKEN_WITHIN_S:
             return []
         missing = [p for p in sorted(wants.mirror) if p not in self.shadows and p not in self.loading]
         first = [p for p in missing if p in wants.awaited]
