@@ -136,7 +136,7 @@ async def until(servers: Servers, done: Callable[[View], bool], what: str) -> Vi
                 view = read_view(await leases.range(""))
                 if done(view):
                     return view
-                await trio.sleep(0.05)
+                await trio.sleep(0.1)
     raise RuntimeError(f"{what}: not within {LIMIT_S:g} s")
 
 

@@ -133,10 +133,23 @@ def next_plan(view: View, *, mirrored: bool = True) -> Plan | None:
         taken = {p: h.shard_id for p, h in view.owners.items() if h.mod_revision > view.plan_revision}
         previous = with_takeovers(previous, taken)
     keep = view.rebalance_off and not view.rebalance_now_revision
-    plan = make_plan(previous, present_members(view), view.pins, keep=keep, mirrored=mirrored)
+    pins = {**view.pins, **_on_their_way(view)}
+    plan = make_plan(previous, present_members(view), pins, keep=keep, mirrored=mirrored)
     if view.plan is not None and plan.partitions == view.plan.partitions:
         return None
     return plan if any(seat.owner for seat in plan.partitions) else None
+
+
+def _on_their_way(view: View) -> dict[int, str]:
+    """What was handed over and not taken yet: whoever said to be ready for it has it loaded, and nobody else.
+    Planned anew just then, it would wait for a load; once taken, it may move again."""
+    return {
+        partition: view.ready[partition].shard_id
+        for partition, seat in enumerate(view.seats)
+        if partition not in view.owners
+        and partition in view.ready
+        and view.ready[partition].shard_id == seat.owner
+    }
 
 
 def present_members(view: View) -> list[Member]:

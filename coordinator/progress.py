@@ -19,9 +19,9 @@ from shardwheel.records import View
 # A load of sixteen partitions takes a second or two with a million jobs; a lease ends after three.
 STALLED_AFTER_MS = 30_000
 # What a shard loads in a second, and how many partitions it is handed: on the careful side of what
-# `shardctl bench move` showed on two busy cores (86 partitions with 100,000 jobs in 24 s).
-LOADED_PER_S = 10_000
-HANDED_OVER_PER_S = 8
+# `shardctl bench move` showed on two busy cores (86 partitions with 100,000 jobs in 2.4 to 4.5 s).
+LOADED_PER_S = 30_000
+HANDED_OVER_PER_S = 40
 
 
 class Progress(NamedTuple):

@@ -79,6 +79,8 @@ class Holding:
         self._waiting: dict[int, WaitingExecution] = {}
         self._counts: dict[int, int] = {}
         self.unreadable: dict[bytes, tuple[int, str]] = {}
+        self._gone: set[int] = set()
+        self._cleared = 0
         self._schedules: list[Schedule | None] = []
         self._terms: list[Terms | None] = []
         self._partitions = array("H")
@@ -122,13 +124,34 @@ class Holding:
             self._waiting[row] = entry
 
     def forget(self, partitions: Collection[int]) -> None:
-        """Let go of all entries of these partitions: somebody else holds them now. It looks at every row
-        once: of many partitions at a time."""
-        gone = frozenset(partitions)
-        for row in [row for row, partition in enumerate(self._partitions) if partition in gone]:
-            self._waiting.pop(row, None)
-            self._release(row)
-        self.unreadable = {job: found for job, found in self.unreadable.items() if found[0] not in gone}
+        """Let go of all entries of these partitions: somebody else holds them now. At once none of them is
+        due here any more; `clear_away` removes them, so that a move of many does not wait for that."""
+        self._gone.update(partitions)
+        self._cleared = 0
+        self.unreadable = {job: found for job, found in self.unreadable.items() if found[0] not in self._gone}
+
+    def clear_away(self, most: int) -> bool:
+        """Look at up to so many rows for what was forgotten, and remove it; whether there is more to do."""
+        if not self._gone:
+            return False
+        rows = range(self._cleared, min(self._cleared + most, len(self._partitions)))
+        self._without_forgotten(rows)
+        self._cleared = rows.stop
+        if rows.stop < len(self._partitions):
+            return True
+        self._gone.clear()
+        return False
+
+    def _without_forgotten(self, rows: Iterable[int]) -> list[int]:
+        """The rows that were not forgotten; the others are removed."""
+        kept = []
+        for row in rows:
+            if self._partitions[row] in self._gone:
+                self._waiting.pop(row, None)
+                self._release(row)
+            else:
+                kept.append(row)
+        return kept
 
     def _starts_over(self, row: int, entry: JobEntry) -> bool:
         """Take a newer version of a job that is here; true if its schedule is another one."""
@@ -197,6 +220,8 @@ class Holding:
         wheel = self.wheel
         oldest_ms = now_ms
         while rows := wheel.advance(now_ms):
+            if self._gone and not (rows := self._without_forgotten(rows)):
+                continue
             oldest_ms = min(oldest_ms, wheel.due_ms[rows[0]])
             self._fire(rows, now_ms, out, backlog)
         return oldest_ms

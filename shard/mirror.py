@@ -18,6 +18,7 @@ generation or PostgreSQL's timeline is not the one it was loaded under, or T has
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import trio
 
@@ -32,6 +33,8 @@ from shardwheel.timing import Timing
 # Loaded, said to be ready and handed over together: small enough that a takeover which finds a load under way
 # does not wait long for it.
 PARTITIONS_AT_ONCE = 16
+# Whoever is to hand over and has not done so by then does not hold up the next load.
+TAKEN_WITHIN_S = 2.0
 
 
 class Shadow(Holding):
@@ -94,42 +97,55 @@ class Shadow(Holding):
         self.wheel.put(row, fire_time(schedule, job_id, next_ms, anchor_ms, jitter_ms))
 
 
+class Wants(NamedTuple):
+    """What a view asks of the mirror. `mirror`: partitions and who fires them; `claimed`: those are neither
+    dropped, for they are promoted, nor loaded from now on, for their owner does; `awaited`: of `mirror`, what
+    is to move here; `moving`: whether anything moves in the cluster."""
+
+    mirror: Mapping[int, str]
+    claimed: Collection[int] = ()
+    awaited: Collection[int] = ()
+    moving: bool = False
+
+
 class Mirror:
-    """The shadows of one shard. One step at a time, but for loads: whoever promotes waits for a load of these
-    partitions alone, or a move of many would pause each of them for the load of the next."""
+    """The shadows of one shard, and of each partition the state it was seen in last.
+
+    A load is work that whatever fires in the same process has to wait for. So one goes on at a time, what is
+    to move here goes first, nothing else is loaded while something moves, and what moves is loaded once the
+    group before has been taken."""
 
     def __init__(self, store: Store, intake: Intake, topic_partitions: int) -> None:
         self._store = store
         self._intake = intake
         self._topic_partitions = topic_partitions
-        self._lock = trio.Lock()
-        self._wanted: Mapping[int, str] = {}
-        self._claimed: Collection[int] = ()
-        self._grounds: dict[int, tuple[object, ...]] = {}
+        self._wants = Wants({})
+        self._ready: set[int] = set()
+        self._ready_since = float("-inf")
+        self.states: dict[int, PartitionState] = {}
         self.shadows: dict[int, Shadow] = {}
         self.loading: set[int] = set()
         self._loaded = trio.Event()
 
-    def want(self, wanted: Mapping[int, str], claimed: Collection[int]) -> None:
-        """Mirror these (partition → who fires it). Those that are being claimed are neither dropped, for
-        they are promoted, nor loaded from now on, for their owner does."""
-        self._wanted = wanted
-        self._claimed = claimed
+    def want(self, wants: Wants) -> bool:
+        """From now on mirror these; whether something is to be loaded for it now."""
+        self._wants = wants
+        self.drop([p for p in self.shadows if p not in wants.mirror and p not in wants.claimed])
+        self._regroup()
+        return bool(self._to_load())
+
+    def groups(self, awaited: Collection[int]) -> list[list[int]]:
+        """The shadows of what is to move here, each by its partitions."""
+        return [group for group in self._groups() if set(group).issubset(awaited)]
 
     async def run_once(self) -> bool:
-        """Follow what is mirrored, drop what is no longer wanted, and load some of what is missing. True
-        while something still is."""
-        async with self._lock:
-            self.drop([p for p in self.shadows if p not in self._wanted and p not in self._claimed])
-            await self._follow()
-            # Looked at only now: what was claimed meanwhile is not ours to load.
-            wanted = self._wanted
-            missing = [p for p in sorted(wanted, key=lambda p: (wanted[p], p)) if p not in self.shadows]
-            together = [p for p in missing[:PARTITIONS_AT_ONCE] if wanted[p] == wanted[missing[0]]]
-            self.loading, self._loaded = set(together), trio.Event()
+        """Follow what is mirrored, and load some of what is missing; whether anything was."""
+        await self._follow()
+        # Looked at only now: what was claimed meanwhile is not ours to load.
+        together = self._to_load()
         if together:
             await self._load(together)
-        return len(missing) > len(together)
+        return bool(together)
 
     async def promote(self, taken: Sequence[PartitionState]) -> dict[int, Holding]:
         """Make holdings of the shadows of these partitions, whose epoch was bumped just now. What is left
@@ -137,18 +153,16 @@ class Mirror:
         states = {state.partition: state for state in taken}
         while self.loading.intersection(states):
             await self._loaded.wait()
-        async with self._lock:
-            self.drop([p for p, state in states.items() if p in self.shadows and not self._fits(state)])
-            mine = {p: state for p, state in states.items() if p in self.shadows}
-            # The owner knew all changes below its X: so must we, before T moves on under an X like that.
-            while any(self._intake.horizon_of(p) < state.horizon_xid for p, state in mine.items()):
-                await self._intake.run_once(self.shadows)
-            return self._wake(mine)
+        # The owner knew all changes below its X: so must we, before T moves on under an X like that.
+        while behind := self._behind(states):
+            await self._intake.run_once(behind)
+        self.drop([p for p, state in states.items() if p in self.shadows and not self._fits(state)])
+        return self._wake({p: state for p, state in states.items() if p in self.shadows})
 
     def drop(self, partitions: Iterable[int]) -> None:
         gone = take_away(self.shadows, partitions)
         for partition in gone:
-            self._grounds.pop(partition, None)
+            self.states.pop(partition, None)
         self._intake.forget(gone)
 
     def _wake(self, mine: Mapping[int, PartitionState]) -> dict[int, Holding]:
@@ -158,16 +172,59 @@ class Mirror:
         for shadow in dict.fromkeys(shadows.values()):
             shadow.wake(_lowest(mine[p] for p, one in shadows.items() if one is shadow))
         for partition in mine:
-            del self.shadows[partition], self._grounds[partition]
+            del self.shadows[partition], self.states[partition]
         return dict(shadows)
 
+    def _behind(self, states: Mapping[int, PartitionState]) -> dict[int, Holding]:
+        """Shadows whose feed is not as far as their last owner's."""
+        return {
+            p: self.shadows[p]
+            for p, state in states.items()
+            if p in self.shadows and self._intake.horizon_of(p) < state.horizon_xid
+        }
+
+    def _groups(self) -> list[list[int]]:
+        """The partitions of each shadow."""
+        groups: dict[Shadow, list[int]] = {}
+        for partition, shadow in sorted(self.shadows.items()):
+            groups.setdefault(shadow, []).append(partition)
+        return list(groups.values())
+
+    def _regroup(self) -> None:
+        """A shadow is handed over and promoted as one: what is to move out of one is loaded on its own."""
+        for group in self._groups():
+            awaited = [partition for partition in group if partition in self._wants.awaited]
+            if len(awaited) < len(group):
+                self.drop(awaited)
+
+    def _to_load(self) -> list[int]:
+        """What is to be loaded next, together."""
+        wants = self._wants
+        ready = self.shadows.keys() & wants.awaited
+        if ready != self._ready:
+            self._ready, self._ready_since = ready, trio.current_time()
+        if ready and trio.current_time() - self._ready_since < TAKEN_WITHIN_S:
+            return []
+        missing = [p for p in sorted(wants.mirror) if p not in self.shadows and p not in self.loading]
+        first = [p for p in missing if p in wants.awaited]
+        if not first and not wants.moving:
+            first = missing
+        of_one = [p for p in first if wants.mirror[p] == min(wants.mirror[p] for p in first)]
+        return of_one[:PARTITIONS_AT_ONCE]
+
     async def _follow(self) -> None:
-        states = {state.partition: state for state in await self._store.partitions(sorted(self.shadows))}
-        self.drop([p for p in self.shadows if p not in states or not self._fits(states[p])])
-        for shadow in dict.fromkeys(self.shadows.values()):
-            shadow.follow(_lowest(states[p] for p, one in self.shadows.items() if one is shadow))
+        asked = dict(self.shadows)
+        states = {state.partition: state for state in await self._store.partitions(sorted(asked))}
+        # What was dropped, promoted or loaded while we waited is none of this look's business.
+        mine = [p for p, shadow in self.shadows.items() if asked.get(p) is shadow]
+        self.drop([p for p in mine if p not in states or not self._fits(states[p])])
+        self.states.update({p: states[p] for p in mine if p in self.shadows})
+        for group in self._groups():
+            if group[0] in mine:
+                self.shadows[group[0]].follow(_lowest(states[p] for p in group))
 
     async def _load(self, partitions: Sequence[int]) -> None:
+        self.loading, self._loaded = set(partitions), trio.Event()
         try:
             states = await self._store.partitions(partitions)
             stands = {state.partition: Stand(state.fired_through_ms, state.horizon_xid) for state in states}
@@ -176,7 +233,7 @@ class Mirror:
                 await self._intake.load(stands, shadow)
                 shadow.follow(_lowest(states))
                 self.shadows.update(dict.fromkeys(stands, shadow))
-                self._grounds.update({state.partition: _ground(state) for state in states})
+                self.states.update({state.partition: state for state in states})
         finally:
             self.loading = set()
             self._loaded.set()
@@ -184,7 +241,7 @@ class Mirror:
     def _fits(self, state: PartitionState) -> bool:
         """Whether the shadow stands on the same ground, at or before the owner's T."""
         shadow = self.shadows[state.partition]
-        same = self._grounds[state.partition] == _ground(state)
+        same = _ground(self.states[state.partition]) == _ground(state)
         return same and shadow.wheel.stand_ms <= state.fired_through_ms
 
 

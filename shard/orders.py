@@ -10,12 +10,14 @@
     standby: me  nobody         no          claim it, if its owner is no member any more; else mirror it
     standby: me  its owner      no          mirror it; on suspicion replace the key, once a pair of shards
 
-A view that is older than my own claim says nothing about it: etcd's revision tells.
+Moves go by groups: what the next owner said to be ready for at one revision is handed over in one step, and
+the next group once that one has been taken. So a partition waits for one hand-over and one take, however many
+move, and a next owner that gets stuck holds up one group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from shardwheel.records import Holder, Seat, View
@@ -24,7 +26,8 @@ from shardwheel.records import Holder, Seat, View
 @dataclass
 class Orders:
     """Partitions by what is to be done with them. `claim`: with the key's mod revision that must still hold
-    (0: absent); `hand_over`: with the revision of the ready key, those that became ready together."""
+    (0: absent); `hand_over`: with the revision of the ready key; `awaited`: of `mirror`, what is planned to
+    me."""
 
     drop: list[int] = field(default_factory=list)
     hand_over: dict[int, int] = field(default_factory=dict)
@@ -38,22 +41,46 @@ class Orders:
 def orders(
     view: View,
     shard_id: str,
-    held: Mapping[int, int],
+    held: Collection[int],
     may_replace: Callable[[str, int], bool],
 ) -> Orders:
-    """`held`: what I fire, each with the revision at which I claimed it. `may_replace`: whether I may take a
-    partition from an owner whose lease still lives."""
+    """`held`: what I fire; the view must not be older than my latest claim. `may_replace`: whether I may take
+    a partition from an owner whose lease still lives."""
     given = Orders()
     for partition, seat in enumerate(view.seats):
         holder = view.owners.get(partition)
         if partition in held:
-            if view.revision >= held[partition]:
-                _about_held(given, view, shard_id, partition, seat, holder)
+            _about_held(given, view, shard_id, partition, seat, holder)
         elif holder is not None and holder.shard_id == shard_id:
             _about_mine(given, view, shard_id, partition, seat, holder)
         else:
             _about_others(given, view, shard_id, partition, seat, holder, may_replace)
+    given.hand_over = _next_groups(given.hand_over, view)
     return given
+
+
+def is_moving(view: View) -> bool:
+    """Whether anything in the cluster is on its way to a member."""
+    return any(
+        seat.owner in view.members
+        and (partition not in view.owners or view.owners[partition].shard_id != seat.owner)
+        for partition, seat in enumerate(view.seats)
+    )
+
+
+def _next_groups(hand_over: Mapping[int, int], view: View) -> dict[int, int]:
+    """For each next owner the group that it has been ready for longest; nothing while it has yet to take what
+    nobody owns."""
+    busy = {seat.owner for partition, seat in enumerate(view.seats) if partition not in view.owners}
+    first: dict[str, int] = {}
+    for partition, revision in hand_over.items():
+        target = view.seats[partition].owner
+        first[target] = min(revision, first.get(target, revision))
+    return {
+        partition: revision
+        for partition, revision in hand_over.items()
+        if (target := view.seats[partition].owner) not in busy and revision == first[target]
+    }
 
 
 def _about_held(

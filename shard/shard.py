@@ -4,7 +4,10 @@
     intake   1 s, or poked        what changed → wheels and shadows
     store    1 s                  (T, X) → PostgreSQL, fenced
     follow   every view (1 s, or  what the plan asks for: claim, hand over, drop
-             a watch's hint)
+             a watch's event)
+    state    every view           what we say of ourselves: active, draining, leaving
+    clear    1 s                  rows of what was let go
+    ground   1 s                  is it still the same Kafka data and PostgreSQL?
     mirror   1 s                  shadows of what this shard may have to take over
     lease    TTL / 4              a sign of life; lost → the process ends and starts over as somebody new
     clock    3 s                  the database's clock
@@ -114,6 +117,7 @@ class Shard:
             views,
             self._suspicion,
             read_ground=lambda: read_ground(store, bus, topic_partitions),
+            poke=self.poke,
         )
         self._sweep = Sweep(store, results_bus, topic_partitions, self.poke)
         self._log = get_logger(shard=self.shard_id)
@@ -136,7 +140,10 @@ class Shard:
         """Every loop runs until the shard has left; the last one ends the lease."""
         every = self._every
         self._service.add_loop("lease", every("etcd", self._lease_ttl_s / 4, self._keep_alive))
-        self._service.add_loop("follow", self._follow)
+        self._service.add_loop("follow", self._each_view("follow", self._following.run_once))
+        self._service.add_loop("state", self._each_view("state", self._following.say_state))
+        self._service.add_loop("clear", every("clear", 1.0, self._following.clear_away))
+        self._service.add_loop("ground", every("ground", 1.0, self._following.look_at_ground))
         self._service.add_loop("mirror", self._follow_owners)
         self._service.add_loop("doors", lambda: self._until_ending(self._suspicion.run))
         self._service.add_loop("store", every("store", 1.0, self._store_watermarks))
@@ -161,16 +168,16 @@ class Shard:
 
     # --- loops ---------------------------------------------------------------------------------------
 
-    async def _follow(self) -> None:
-        """Do what each view asks for."""
+    def _each_view(self, part: str, step: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """A loop that makes a step at every view; until the shard has left."""
 
         async def look() -> None:
             number = 0
             while True:
                 number = await self._views.newer(number)
-                await self._attempt("follow", self._following.run_once)
+                await self._attempt(part, step)
 
-        await self._until_ending(look)
+        return lambda: self._until_ending(look)
 
     async def _follow_owners(self) -> None:
         """Mirror what is wanted: each second, and at once while something is still to be loaded."""

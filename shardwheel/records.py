@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from shardwheel.ports import KeyValue, Snapshot
+from shardwheel.ports import KeyEvent, KeyValue, Snapshot
 
 LEADER = "leader"
 PLAN = "plan"
@@ -140,6 +140,22 @@ def read_view(snapshot: Snapshot) -> View:
         rebalance is not None and rebalance.value == OFF,
         0 if now is None else now.mod_revision,
     )
+
+
+def with_events(snapshot: Snapshot, events: Iterable[KeyEvent]) -> Snapshot:
+    """What the snapshot has become by these events, in their order; those that it knows already are passed
+    over."""
+    items = {item.key: item for item in snapshot.items}
+    revision = snapshot.revision
+    for event in events:
+        if event.revision <= snapshot.revision:
+            continue
+        revision = event.revision
+        if event.item is None:
+            items.pop(event.key, None)
+        else:
+            items[event.key] = event.item
+    return Snapshot(tuple(items.values()), revision)
 
 
 def _decoded(item: KeyValue, kind: type[T]) -> T | None:

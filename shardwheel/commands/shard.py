@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import socket
@@ -117,4 +118,7 @@ async def _run(settings: Settings, shard_id: str) -> None:
         members.add_to_service()
         member.add_to_service()
         lead.add_to_service()
+        # What the process is made of stays: no collection need walk it while partitions fire.
+        gc.collect()
+        gc.freeze()
         await service.run()

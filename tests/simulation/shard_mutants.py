@@ -15,6 +15,7 @@ from shardwheel.missed import first_due_after
 from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.schedule import Schedule
 from shardwheel.shard import holding, intake
+from shardwheel.shard.ground import Ground
 from shardwheel.shard.holding import Stand
 from shardwheel.shard.ledger import Ledger, Mark
 from shardwheel.shard.mirror import Mirror
@@ -58,8 +59,8 @@ def no_reset() -> Sequence[Any]:
 
 @mutant("a take-over ignores Kafka's generation")
 def ignored_generation() -> Sequence[Any]:
-    def is_present(self: Owner, state: PartitionState) -> bool:
-        return bool(state.kafka_generation) and state.identity == self.identity
+    def is_present(self: Owner, state: PartitionState, ground: Ground) -> bool:
+        return bool(state.kafka_generation) and state.identity == ground.identity
 
     return [patch.object(Owner, "_is_present", is_present)]
 

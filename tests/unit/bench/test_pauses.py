@@ -52,3 +52,13 @@ def test_what_is_not_there_is_lost_and_what_is_there_twice_is_doubled() -> None:
     skip = published(entry.job_id, 3, dues[entry.job_id][4], START_MS, FireKind.SKIP)
     found = judge([*fires[:4], skip, *fires[5:], fires[2]], dues, Spell(START_MS, START_MS + 999))
     assert (found["lost"], found["skipped"], found["doubled_publishes"]) == (1, 1, 1)
+
+
+def test_a_pause_counts_if_it_began_before_the_end_however_long_it_lasts_and_not_if_later() -> None:
+    (entry, _) = paced_entries([3], START_MS)
+    dues = dues_of([entry], START_MS + 2_999)
+    fires = [published(entry.job_id, 3, due, due) for due in dues[entry.job_id]]
+    within = [one for one in fires if one.at_ms <= START_MS + 900 or one.at_ms >= START_MS + 1_500]
+    assert judge(within, dues, Spell(START_MS + 500, START_MS + 1_000))["gap_max_s"] == 0.6
+    after = [one for one in fires if one.at_ms <= START_MS + 1_200 or one.at_ms >= START_MS + 2_000]
+    assert judge(after, dues, Spell(START_MS + 500, START_MS + 1_000))["gap_max_s"] == 0.1

@@ -9,8 +9,9 @@ import trio
 
 from shardwheel.errors import UsageError
 from shardwheel.memory.leases import Faults
-from shardwheel.ports import Delete, Put
+from shardwheel.ports import Delete, PartitionState, Put
 from shardwheel.records import DRAIN, pin_key
+from shardwheel.topics import JOB_TOPICS
 from tests.unit.shard.cluster import PARTITIONS, Cluster, play
 
 
@@ -106,6 +107,55 @@ def test_a_shard_drains_and_comes_back() -> None:
         await first.leases.txn([], [Delete(DRAIN)])
         await cluster.until(lambda: len(first.owned) == PARTITIONS // 2)
         assert cluster.view().members["a"].state == "active"
+
+    play(story)
+
+
+def test_a_drain_goes_by_groups_and_publishes_nothing_twice() -> None:
+    async def story(cluster: Cluster) -> None:
+        first, second = await cluster.start("a", "b")
+        jobs = await cluster.create_every("100ms")
+        await trio.sleep(5)
+        await first.leases.txn([], [Put(DRAIN, b"a")])
+        await cluster.until(lambda: not first.owned and len(second.owned) == PARTITIONS)
+        await first.leases.txn([], [Delete(DRAIN)])
+        await cluster.until(lambda: len(first.owned) == PARTITIONS // 2)
+        await trio.sleep(3)
+        for job_id in jobs.values():
+            check_whole(cluster, job_id, 100)
+            assert len(cluster.published(job_id)) == len(set(cluster.published(job_id)))
+        assert not cluster.view().ready
+
+    with patch("shardwheel.shard.mirror.PARTITIONS_AT_ONCE", 2):
+        play(story)
+
+
+def test_what_was_taken_on_a_ground_that_changed_meanwhile_is_taken_again_on_the_new_one() -> None:
+    async def story(cluster: Cluster) -> None:
+        (first,) = await cluster.start("a")
+        jobs = await cluster.create_every("100ms")
+        await trio.sleep(3)
+        take = cluster.store.take_partitions
+
+        async def take_and_lose_kafka(seen: dict[int, int], owner: str) -> list[PartitionState]:
+            taken = await take(seen, owner)
+            if owner == "b" and not lost:
+                lost.append(True)
+                cluster.kafka.wipe()
+                await trio.sleep(3)  # Long enough for a look at the ground.
+            return taken
+
+        lost: list[bool] = []
+        with patch.object(cluster.store, "take_partitions", take_and_lose_kafka):
+            (second,) = await cluster.start("b")
+            await cluster.until(lambda: len(first.owned) == len(second.owned) == PARTITIONS // 2)
+        assert lost
+        await trio.sleep(3)
+        generation = await first.bus.generation(JOB_TOPICS)
+        states = await cluster.store.partitions(range(PARTITIONS))
+        assert {state.kafka_generation for state in states} == {generation}
+        for job_id in jobs.values():
+            check_whole(cluster, job_id, 100)
 
     play(story)
 

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import trio
-from trio.testing import trio_test, wait_all_tasks_blocked
+from trio.testing import MockClock, trio_test, wait_all_tasks_blocked
 
 from shardwheel.job import Changes
 from shardwheel.ports import Identity, Message, PartitionState
 from shardwheel.shard.holding import Holding, Stand
 from shardwheel.shard.intake import Intake
-from shardwheel.shard.mirror import Mirror, Shadow
+from shardwheel.shard.mirror import TAKEN_WITHIN_S, Mirror, Shadow, Wants
 from tests.unit.shard.entries import NOON_MS, every, fires, once, waiting
 
 SECOND_MS = 1_000
@@ -135,10 +135,10 @@ async def test_whoever_promotes_waits_for_a_load_of_the_same_partitions_and_of_n
     feed = Feed()
     mirror = Mirror(cast(Any, feed), Intake(feed, 2), 2)
     feed.open.set()
-    mirror.want({7: "a"}, ())
+    mirror.want(Wants({7: "a"}))
     await mirror.run_once()
     feed.open = trio.Event()
-    mirror.want({8: "a"}, {7})
+    mirror.want(Wants({8: "a"}, claimed={7}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(mirror.run_once)
         await wait_all_tasks_blocked()
@@ -154,3 +154,63 @@ async def test_whoever_promotes_waits_for_a_load_of_the_same_partitions_and_of_n
         assert promoted == []
         feed.open.set()
     assert [set(holdings) for holdings in promoted] == [{8}]
+
+
+@asynccontextmanager
+async def loaded(*partitions: int) -> AsyncIterator[Mirror]:
+    """A mirror with these partitions in one shadow."""
+    feed = Feed()
+    feed.open.set()
+    mirror = Mirror(cast(Any, feed), Intake(feed, 2), 2)
+    mirror.want(Wants(dict.fromkeys(partitions, "a")))
+    assert await mirror.run_once()
+    assert len(set(mirror.shadows.values())) == 1
+    yield mirror
+
+
+@trio_test
+async def test_what_is_to_move_out_of_a_shadow_is_loaded_on_its_own() -> None:
+    async with loaded(7, 8, 9) as mirror:
+        wanted = {7: "a", 8: "a", 9: "a"}
+        assert mirror.want(Wants(wanted, awaited=[8], moving=True))
+        assert mirror.groups([8]) == []
+        assert await mirror.run_once()
+        assert mirror.groups([8]) == [[8]]
+        assert mirror.shadows[7] is mirror.shadows[9] is not mirror.shadows[8]
+        # A shadow that moves as a whole stays as it is.
+        mirror.want(Wants(wanted, awaited=[7, 8, 9], moving=True))
+        assert mirror.groups([7, 8, 9]) == [[7, 9], [8]]
+
+
+@trio_test
+async def test_while_something_moves_only_what_moves_here_is_loaded() -> None:
+    async with loaded(7) as mirror:
+        wanted = {7: "a", 8: "a", 9: "b"}
+        assert not mirror.want(Wants(wanted, moving=True))
+        assert not await mirror.run_once()
+        assert mirror.want(Wants(wanted, awaited=[9], moving=True))
+        assert await mirror.run_once()
+        assert set(mirror.shadows) == {7, 9}
+        assert mirror.want(Wants(wanted))
+        assert await mirror.run_once()
+        assert set(mirror.shadows) == {7, 8, 9}
+
+
+async def _the_next_group_waits(clock: MockClock) -> None:
+    async with loaded(7) as mirror:
+        wanted = {7: "a", 8: "a", 9: "a"}
+        assert not mirror.want(Wants(wanted, awaited=[7, 8, 9], moving=True)), "7 is about to be handed over"
+        taken = Wants({8: "a", 9: "a"}, claimed=[7], awaited=[8, 9], moving=True)
+        assert mirror.want(taken)
+        await mirror.promote([state_of(7)])
+        assert await mirror.run_once()
+        assert set(mirror.shadows) == {8, 9}
+        later = Wants({8: "a", 9: "a", 10: "a"}, awaited=[8, 9, 10], moving=True)
+        assert not mirror.want(later)
+        clock.jump(TAKEN_WITHIN_S)
+        assert mirror.want(later), "whoever does not hand over holds nothing up"
+
+
+def test_the_next_group_is_loaded_once_the_one_before_was_taken_or_is_overdue() -> None:
+    clock = MockClock()
+    trio.run(_the_next_group_waits, clock, clock=clock)
