@@ -26,7 +26,8 @@ from shardwheel.bench.stored import TENANT, TOPIC_PARTITIONS, entries_of, store
 from shardwheel.ids import fire_id
 from shardwheel.partition import PARTITIONS
 from shardwheel.ports import Message
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.shard.intake import Intake
 from shardwheel.store.bulk import read_rows
 from shardwheel.store.jobs import get_job, read_now_ms

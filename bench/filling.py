@@ -8,8 +8,9 @@ its own, with which it goes back in when it came out, so that a wheel stays as f
 from __future__ import annotations
 
 import random
-from array import array
 from typing import Final
+
+import numpy as np
 
 from shardwheel.wheel import Wheel
 
@@ -21,23 +22,16 @@ _MONTH_MS: Final = 30 * 86_400_000
 
 
 class Filling:
-    """Wheels filled alike, and the interval of each row in each of them (by the wheel's `id()`)."""
+    """A wheel that holds so many entries, and the interval of each row."""
 
-    def __init__(self, held: int, partitions: int = 1) -> None:
+    def __init__(self, held: int) -> None:
         dice = random.Random(5)
-        self.intervals_ms: dict[int, array[int]] = {}
-        self.wheels = [self._filled(held, partitions, dice) for _ in range(partitions)]
-
-    def _filled(self, held: int, partitions: int, dice: random.Random) -> Wheel:
-        """One of so many wheels that hold so many entries together."""
-        count = held // partitions
         hot_ms = held // 2 * 1000 // RATE_PER_S
-        intervals = array("Q", (hot_ms if row % 2 else _cold_ms(dice) for row in range(count)))
-        wheel = Wheel(STAND_MS)
-        self.intervals_ms[id(wheel)] = intervals
-        keys = [dice.randbytes(16) for _ in range(count)]
-        wheel.load(keys, [STAND_MS + 1 + dice.randrange(interval) for interval in intervals])
-        return wheel
+        intervals = [hot_ms if row % 2 else _cold_ms(dice) for row in range(held)]
+        self.wheel = Wheel(STAND_MS)
+        self.intervals_ms = np.array(intervals, np.int64)
+        keys = [dice.randbytes(16) for _ in range(held)]
+        self.wheel.load(keys, [STAND_MS + 1 + dice.randrange(interval) for interval in intervals])
 
 
 def _cold_ms(dice: random.Random) -> int:

@@ -18,7 +18,8 @@ import psycopg
 from shardwheel.bench.mix import TASK, MixedJob, mix
 from shardwheel.job import JobEntry
 from shardwheel.partition import PARTITIONS, partition_of
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.store.bulk import copy_in
 from shardwheel.times import parse_time
 from shardwheel.timing import parse_schedule
@@ -26,6 +27,7 @@ from shardwheel.timing import parse_schedule
 TENANT: Final = "default"
 TOPIC_PARTITIONS: Final = 8
 _COPIED_AT_ONCE: Final = 50_000
+_HELD_AT_ONCE: Final = 5_000
 _PRIORITY: Final = 2
 _GRACE_MS, _WINDOW_MS = 60_000, 3_600_000
 # Between 1970 and what PostgreSQL counts its microseconds from.
@@ -121,7 +123,10 @@ def hold(
 ) -> dict[int, Holding]:
     """The entries in the holdings of all partitions, standing at now."""
     holding = Holding(topic_partitions, now_ms)
-    holding.take_jobs(entries, Stand(now_ms, 1 << 62))
+    stands = dict.fromkeys(range(PARTITIONS), Stand(now_ms, 1 << 62))
+    remaining = iter(entries)
+    while portion := list(islice(remaining, _HELD_AT_ONCE)):
+        holding.take_jobs(portion, stands)
     return dict.fromkeys(range(PARTITIONS), holding)
 
 

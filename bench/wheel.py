@@ -17,11 +17,10 @@ from shardwheel.bench.filling import STAND_MS, Filling
 from shardwheel.bench.footprint import footprint
 from shardwheel.bench.measure import machine, microseconds_each, repeat
 from shardwheel.bench.report import Panel, print_machine, print_table, save_picture
-from shardwheel.bench.turning import turn_axle, turn_wheels
+from shardwheel.bench.turning import turn_wheels
 from shardwheel.wheel import Wheel
 
 HELD: Final = (10_000, 100_000, 1_000_000)
-PARTITIONS: Final = 256
 _NEWCOMERS: Final = 5_000
 _REPEATS: Final = 5
 _SPAN_MS: Final = 86_400_000
@@ -37,15 +36,13 @@ def bench_wheel(seconds: float, say: Callable[[str], None], held: Sequence[int] 
         _note(result, count, _memory(count, max(held)))
     say(f"turning wheels with {', '.join(f'{count:,}' for count in held)} held, by turns")
     fillings = [Filling(count) for count in held]
-    for count, turned in zip(held, turn_wheels(fillings, seconds * 0.75), strict=True):
+    for count, turned in zip(held, turn_wheels(fillings, seconds), strict=True):
         _note(result, count, turned._asdict())
     for count, filling in zip(held, fillings, strict=True):
         say(f"{count:,} held: insert and cancel, heapq")
-        _note(result, count, _insert_and_cancel(filling.wheels[0]))
+        _note(result, count, _insert_and_cancel(filling.wheel))
         _note(result.setdefault("heapq", {}), count, _heap(count))
     del fillings
-    say(f"{max(held):,} held by {PARTITIONS} wheels on one axle: turning")
-    result["axle"] = _axle(max(held), seconds * 0.25)
     say("cron steps")
     result["cron_next_us"] = cron_next_us(STAND_MS)
     result["machine"] = machine()
@@ -60,14 +57,6 @@ def _note(result: Result, count: int, figures: dict[str, float]) -> None:
 def _memory(held: int, entries: int) -> dict[str, float]:
     cost = footprint(held, STAND_MS, entries)
     return {"bytes_per_entry": cost.bytes_per_entry, "gc_ms": cost.gc_ms, "gc_without_ms": cost.gc_without_ms}
-
-
-def _axle(held: int, limit_s: float) -> Result:
-    turned, idle_tick_us = turn_axle(Filling(held, PARTITIONS), limit_s)
-    figures = {"idle_tick_us": idle_tick_us, **turned._asdict()}
-    return {"partitions": PARTITIONS, "held": held} | {
-        name: round(value, 4) for name, value in figures.items()
-    }
 
 
 def _insert_and_cancel(wheel: Wheel) -> dict[str, float]:
@@ -142,12 +131,6 @@ def print_result(result: Result) -> None:
     for label, name in (("heapq: push, µs", "insert_us"), ("heapq: pop, µs", "pop_us")):
         rows.append([label, *(result["heapq"][name][at] for at in counts)])
     print_table("The wheel", ["held", *(f"{int(at):,}" for at in counts)], rows)
-    axle = result["axle"]
-    print_table(
-        f"{axle['held']:,} entries on an axle of {axle['partitions']} wheels",
-        ["", ""],
-        [[label, axle[name]] for label, name in (("idle tick, µs", "idle_tick_us"), *_ROWS) if name in axle],
-    )
     steps = result["cron_next_us"]
     print_table(
         "A cron's next time",

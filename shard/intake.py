@@ -9,13 +9,13 @@ depends on it. The read every second *is* the reconciliation scan.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from shardwheel.job import Changes, JobEntry, WaitingExecution
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.job import Changes
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 
 
 class Feed(Protocol):
@@ -91,15 +91,10 @@ def _age(snapshot: str) -> tuple[int, int, int]:
 
 
 def _apply(changes: Changes, holdings: Mapping[int, Holding], stands: Mapping[int, Stand]) -> None:
-    jobs: dict[int, list[JobEntry]] = defaultdict(list)
-    waiting: dict[int, list[WaitingExecution]] = defaultdict(list)
-    for job in changes.jobs:
-        jobs[job.partition].append(job)
-    for execution in changes.waiting:
-        waiting[execution.partition].append(execution)
-    for partition, entries in jobs.items():
-        if partition in holdings:
-            holdings[partition].take_jobs(entries, stands[partition])
-    for partition, executions in waiting.items():
-        if partition in holdings:
-            holdings[partition].take_waiting(executions)
+    """Each holding takes what is its partitions' at once: mostly there is one, and all of it is its own."""
+    for holding in dict.fromkeys(holdings.values()):
+        mine = {partition for partition, one in holdings.items() if one is holding}
+        if jobs := [job for job in changes.jobs if job.partition in mine]:
+            holding.take_jobs(jobs, stands)
+        if waiting := [execution for execution in changes.waiting if execution.partition in mine]:
+            holding.take_waiting(waiting)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
-from shardwheel.ids import fire_id
+import numpy as np
+from numpy.typing import NDArray
+
+from shardwheel.ids import fire_id, fire_ids
 from shardwheel.job import WaitingExecution
 from shardwheel.missed import Span, fire_time
 from shardwheel.ports import Message
 from shardwheel.timing import Timing
 from shardwheel.topics import job_topic
-from shardwheel.wire import FORMAT_VERSION, FireKind, encode_fire
+from shardwheel.wire import FORMAT_VERSION, FireKind, encode_fire, encode_fires
 
 # Up to this many missed times of a job are published one by one; more are one range, which its claim
 # turns into a row that the owner expands: held back inside a cycle they would pin the watermark.
 MOST_CAUGHT_UP = 100
 
-# As plain numbers: the hot path encodes a tuple, and msgpack takes enums the slow way.
+# As plain numbers: msgpack takes enums the slow way.
 _FIRE, _SKIP, _SKIP_RANGE, _CATCH_UP = (
     FireKind.FIRE.value,
     FireKind.SKIP.value,
     FireKind.SKIP_RANGE.value,
     FireKind.CATCH_UP_RANGE.value,
 )
-_new = tuple.__new__
 
 
 class Writer:
@@ -32,23 +35,29 @@ class Writer:
     def __init__(self, topic_partitions: int) -> None:
         self._topic_partitions = topic_partitions
 
+    def fires(
+        self,
+        job_ids: NDArray[np.void],
+        partitions: NDArray[np.uint16],
+        topics: Sequence[str],
+        schedule_nos: NDArray[np.int64],
+        scheduled_ms: NDArray[np.int64],
+        dues_ms: NDArray[np.int64],
+    ) -> Iterator[Message]:
+        """A fire each of these jobs: the same as `fire` says one by one."""
+        execution_ids = fire_ids(job_ids, partitions, scheduled_ms)
+        values = encode_fires(execution_ids, job_ids, partitions, schedule_nos, scheduled_ms, dues_ms)
+        places = (partitions % self._topic_partitions).tolist()
+        # What `Message(…)` does, in a third of the time.
+        return map(tuple.__new__, repeat(Message), zip(topics, places, job_ids.tolist(), values, strict=True))
+
     def fire(
         self, job_id: bytes, partition: int, topic: str, schedule_no: int, scheduled_ms: int, due_ms: int
     ) -> Message:
         execution_id = fire_id(job_id, partition, scheduled_ms)
-        fields = (
-            FORMAT_VERSION,
-            _FIRE,
-            execution_id,
-            job_id,
-            partition,
-            schedule_no,
-            scheduled_ms,
-            due_ms,
-            1,
-        )
-        # What `Message(…)` does, in half the time.
-        return _new(Message, (topic, partition % self._topic_partitions, job_id, encode_fire(fields)))
+        fields = (FORMAT_VERSION, _FIRE, execution_id, job_id, partition, schedule_no)
+        value = encode_fire((*fields, scheduled_ms, due_ms, 1))
+        return Message(topic, partition % self._topic_partitions, job_id, value)
 
     def waiting(self, entry: WaitingExecution) -> Message:
         fields = (FORMAT_VERSION, _FIRE, entry.execution_id, entry.job_id, entry.partition, 0)

@@ -20,13 +20,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import trio
+from numpy.typing import NDArray
 
 from shardwheel.job import JobEntry
-from shardwheel.missed import fire_time, first_due_after
+from shardwheel.missed import first_due_after
 from shardwheel.ports import PartitionState, Store
-from shardwheel.shard.holding import Holding, Stand, take_away
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding, take_away
 from shardwheel.shard.intake import Intake
+from shardwheel.shard.table import Rows
+from shardwheel.shard.terms import NOBODY
 from shardwheel.times import END_MS
 from shardwheel.timing import Timing
 
@@ -45,26 +50,24 @@ class Shadow(Holding):
         self._stand: Stand | None = None
         self._young: dict[bytes, int] = {}
 
-    def take_jobs(self, entries: Iterable[JobEntry], stand: Stand) -> None:
+    def take_jobs(self, entries: Sequence[JobEntry], stands: Mapping[int, Stand]) -> None:
         """While it follows, the owner's stand counts, not that of this shard's own feed."""
-        stand = self._stand or stand
-        entries = list(entries)
+        if self._stand is not None:
+            stands = dict.fromkeys(stands, self._stand)
         for entry in entries:
-            if entry.schedule_xid >= stand.horizon_xid:
+            if entry.schedule_xid >= stands[entry.partition].horizon_xid:
                 self._young[entry.job_id] = max(entry.schedule_xid, self._young.get(entry.job_id, 0))
-        super().take_jobs(entries, stand)
+        super().take_jobs(entries, stands)
 
     def follow(self, stand: Stand) -> None:
         """Stand where the owner stands: pass over what it has surely fired."""
         self._stand = stand
         self._young = {job_id: xid for job_id, xid in self._young.items() if xid >= stand.horizon_xid}
-        for row in self.wheel.advance(stand.fired_through_ms):
-            if self._schedules[row] is None:
-                self._pass_waiting(row, stand)
-            elif self.wheel.register.id_of(row) in self._young:
-                self.wheel.put(row, self.wheel.due_ms[row])
-            else:
-                self._pass_job(row, stand.fired_through_ms)
+        rows = np.array(self.wheel.advance(stand.fired_through_ms), np.int64)
+        if len(rows):
+            is_kept = self._is_kept(rows, stand)
+            self.wheel.put_many(rows[is_kept], self.wheel.dues_of(rows[is_kept]))
+            self._pass_jobs(rows[~is_kept], stand.fired_through_ms)
 
     def wake(self, stand: Stand) -> None:
         """From now on it is fired, from this stand on."""
@@ -72,29 +75,33 @@ class Shadow(Holding):
         self._stand = None
         self._young.clear()
 
-    def _pass_waiting(self, row: int, stand: Stand) -> None:
-        if self._waiting[row].changed_xid < stand.horizon_xid:
-            del self._waiting[row]
-            self._release(row)
-        else:
-            self.wheel.put(row, self.wheel.due_ms[row])
+    def _is_kept(self, rows: Rows, stand: Stand) -> NDArray[np.bool_]:
+        """Which of these the owner may not have seen yet. Waiting executions that it has are let go."""
+        is_kept = np.zeros(len(rows), np.bool_)
+        if self._young:
+            is_kept[:] = [job_id in self._young for job_id in self.wheel.register.ids_of(rows).tolist()]
+        waits = np.flatnonzero(self._table.records["terms"][rows] == NOBODY).tolist()
+        for at in waits:
+            is_kept[at] = self._waiting[int(rows[at])].changed_xid >= stand.horizon_xid
+        return is_kept
 
-    def _pass_job(self, row: int, through_ms: int) -> None:
-        schedule, terms = self._schedules[row], self._terms[row]
-        assert schedule is not None and terms is not None
-        anchor_ms, last_ms, jitter_ms = self._anchor_ms[row], self._last_ms[row], terms.jitter_ms
-        job_id = self.wheel.register.id_of(row)
-        if jitter_ms:
-            timing = Timing(schedule, anchor_ms, None, last_ms)
-            first_ms = self._scheduled_ms[row]
-            next_ms: int | None = first_due_after(timing, job_id, jitter_ms, through_ms, first_ms, END_MS)
-        else:
-            next_ms = schedule.next_after(through_ms, anchor_ms)
-        if next_ms is None or next_ms > last_ms or next_ms >= END_MS:
-            self._release(row)
-            return
-        self._scheduled_ms[row] = next_ms
-        self.wheel.put(row, fire_time(schedule, job_id, next_ms, anchor_ms, jitter_ms))
+    def _pass_jobs(self, rows: Rows, through_ms: int) -> None:
+        jobs = self._table.records.take(rows)
+        is_job = jobs["terms"] != NOBODY
+        for row in rows[~is_job].tolist():
+            del self._waiting[row]
+        self._release(rows[~is_job])
+        rows, jobs = rows[is_job], jobs[is_job]
+        job_ids = self.wheel.register.ids_of(rows)
+        after_ms = np.full(len(rows), through_ms)
+        for at in np.flatnonzero(self._table.terms.jitters_ms(jobs["terms"])).tolist():
+            after_ms[at] = self._first_jittered_time(job_ids[at].item(), jobs[at], through_ms) - 1
+        self._go_on(rows, job_ids, jobs, after_ms)
+
+    def _first_jittered_time(self, job_id: bytes, job: np.void, through_ms: int) -> int:
+        schedule, _, jitter_ms, _ = self._table.terms[int(job["terms"])]
+        timing = Timing(schedule, int(job["anchor_ms"]), None, int(job["last_ms"]))
+        return first_due_after(timing, job_id, jitter_ms, through_ms, int(job["scheduled_ms"]), END_MS)
 
 
 class Wants(NamedTuple):

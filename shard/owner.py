@@ -23,8 +23,9 @@ import trio
 from shardwheel.errors import NotFoundError, OwnershipError
 from shardwheel.ports import Compare, Delete, Leases, PartitionState, Put, Store, TxnResult
 from shardwheel.records import PLAN, View, owner_key, ready_key
+from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.ground import Ground
-from shardwheel.shard.holding import Holding, Stand, take_away
+from shardwheel.shard.holding import Holding, take_away
 from shardwheel.shard.intake import Feed, Intake
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.mirror import Mirror

@@ -13,12 +13,19 @@ where the list ends. Rows 7 and 2 in slot 5:
 An empty slot has last[5] = SLOT + 5 and occupied[5] = 0; its `first` means nothing then, as does `next` of
 a row that is in no slot.
 
-Columns are of unsigned numbers: Python's array stores those almost twice as fast as signed ones.
+Columns are of unsigned numbers: Python's array stores those almost twice as fast as signed ones. What is done
+with one row reads and writes the arrays themselves, three times as fast as numpy would; what is done with
+many at once goes through numpy's views of the same memory. A view lives no longer than a call: an array that
+somebody looks into can't grow.
 """
 
 from __future__ import annotations
 
 from array import array
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shardwheel.wheel.level import LAST_SLOT, LATE
 
@@ -27,6 +34,11 @@ SLOT = 1 << 29
 # Stands in `previous` for a row that is in no slot.
 OUT = (1 << 30) - 1
 
+Rows: TypeAlias = NDArray[np.int64]
+Times: TypeAlias = NDArray[np.int64]
+Slots: TypeAlias = NDArray[np.int64]
+
+_ZERO = np.zeros(1, np.int64)
 _SLOTS = LATE + 1
 _SMALLEST_GROWTH = 64
 
@@ -87,36 +99,57 @@ class Entries:
             slot = occupied.find(1, slot + 1, end)
 
     def pour(self, slot: int, base: int, shift: int, most: int) -> int:
-        """Move up to so many rows, first come first, from a slot to those of a finer ring; how many.
-
-        Linking a row to the end of a slot is written out here and in `Rings.put`: a call would cost as
-        much as the linking.
-        """
-        due_ms, following, previous = self.due_ms, self.next, self.previous
-        first, last, occupied = self.first, self.last, self.occupied
-        row = first[slot]
-        moved = 0
-        while row < SLOT and moved < most:
-            after = following[row]
-            target = base + (due_ms[row] >> shift & LAST_SLOT)
-            tail = last[target]
-            previous[row] = tail
-            following[row] = SLOT + target
-            last[target] = row
-            if tail < SLOT:
-                following[tail] = row
-            else:
-                first[target] = row
-                occupied[target] = 1
-            row = after
-            moved += 1
+        """Move up to so many rows, first come first, from a slot to those of a finer ring; how many."""
+        following = self.next
+        row = self.first[slot]
+        rows: list[int] = []
+        while row < SLOT and len(rows) < most:
+            rows.append(row)
+            row = following[row]
         if row < SLOT:
-            first[slot] = row
-            previous[row] = SLOT + slot
+            self.first[slot] = row
+            self.previous[row] = SLOT + slot
         else:
-            last[slot] = SLOT + slot
-            occupied[slot] = 0
-        return moved
+            self.last[slot] = SLOT + slot
+            self.occupied[slot] = 0
+        poured = np.array(rows, np.int64)
+        self.link(poured, base + (self.dues_of(poured) >> shift & LAST_SLOT))
+        return len(rows)
+
+    def link(self, rows: Rows, slots: Slots) -> None:
+        """Put each of these rows, which are in no slot and of which there is one at least, at the end of its
+        slot, in this order. Rows of one slot are brought together, so that each is the other's neighbour, and
+        only the first and the last of them meet what was there before. One row alone: see `Rings.put`."""
+        order = slots.argsort(kind="stable")
+        rows, slots = rows.take(order), slots.take(order)
+        # Where another slot's rows begin; the places before these are where they end.
+        begins = np.flatnonzero(slots[1:] != slots[:-1]) + 1
+        begins = np.concatenate((_ZERO, begins))
+        ends = np.concatenate((begins[1:], [len(rows)])) - 1
+        heads, filled = rows.take(begins), slots.take(begins)
+        last, following, previous = _view(self.last), _view(self.next), _view(self.previous)
+        tails = last.take(filled)
+        previous[rows[1:]] = rows[:-1]
+        following[rows[:-1]] = rows[1:]
+        previous[heads] = tails
+        following[rows.take(ends)] = filled + SLOT
+        last[filled] = rows.take(ends)
+        joins = tails < SLOT
+        following[tails[joins]] = heads[joins]
+        opens = ~joins
+        _view(self.first)[filled[opens]] = heads[opens]
+        np.frombuffer(self.occupied, np.uint8)[filled] = 1
+
+    def dues_of(self, rows: Rows) -> Times:
+        """When these rows are due."""
+        return np.frombuffer(self.due_ms, np.int64).take(rows)
+
+    def set_dues(self, rows: Rows, dues_ms: Times) -> None:
+        np.frombuffer(self.due_ms, np.int64)[rows] = dues_ms
+
+    def linked(self, rows: Rows) -> Rows:
+        """Those of the rows that are in a slot."""
+        return rows.compress(_view(self.previous)[rows] != OUT)
 
     def in_slot(self, slot: int) -> list[int]:
         """The rows of a slot, left where they are."""
@@ -126,3 +159,7 @@ class Entries:
             rows.append(row)
             row = self.next[row]
         return rows
+
+
+def _view(column: array[int]) -> NDArray[np.uint32]:
+    return np.frombuffer(column, np.uint32)

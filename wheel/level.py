@@ -16,12 +16,12 @@ from __future__ import annotations
 
 SLOTS = 1024
 LAST_SLOT = SLOTS - 1
-_BITS_BETWEEN_LEVELS = 9
+BITS_BETWEEN_LEVELS = 9
 LEVELS = 5
 # Here the top level ends, with its slot 128: 2248-09-26. No schedule reaches beyond the year 2200.
 END_MS = 1 << 43
 # All rings lie one after the other; then comes one slot for entries that were late when they came.
-LATE = (LEVELS - 1) * SLOTS + (END_MS >> (LEVELS - 1) * _BITS_BETWEEN_LEVELS)
+LATE = (LEVELS - 1) * SLOTS + (END_MS >> (LEVELS - 1) * BITS_BETWEEN_LEVELS)
 
 
 class Level:
@@ -30,7 +30,7 @@ class Level:
     __slots__ = ("_end", "_occupied", "base", "shift", "width_ms")
 
     def __init__(self, number: int, occupied: bytearray) -> None:
-        self.shift = number * _BITS_BETWEEN_LEVELS
+        self.shift = number * BITS_BETWEEN_LEVELS
         self.width_ms = 1 << self.shift
         self.base = number * SLOTS
         # The top level's ring is cut short where time ends.

@@ -20,10 +20,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from shardwheel.wheel.entries import OUT, SLOT, Entries
-from shardwheel.wheel.level import END_MS, LAST_SLOT, LATE, LEVELS, SLOTS, Level
+import numpy as np
+
+from shardwheel.wheel.entries import OUT, SLOT, Entries, Rows, Times
+from shardwheel.wheel.level import BITS_BETWEEN_LEVELS, END_MS, LAST_SLOT, LATE, LEVELS, SLOTS, Level
 
 _LAST_STAND_MS = END_MS - 1
+# Fewer rows than these are put sooner one by one than all at once: that costs 35 µs before the first one.
+FEW = 64
 
 
 class Rings:
@@ -118,6 +122,27 @@ class Rings:
             self._occupied[slot] = 1
         if due_ms < self.wake_ms:
             self.wake_ms = due_ms
+
+    def put_many(self, rows: Rows, dues_ms: Times) -> None:
+        """The same as `put` of each, in this order; no row may come twice."""
+        if len(rows) < FEW:
+            for row, due_ms in zip(rows.tolist(), dues_ms.tolist(), strict=True):
+                self.put(row, due_ms)
+            return
+        first_ms = int(dues_ms.min())
+        check_due(first_ms)
+        check_due(int(dues_ms.max()))
+        for row in self._entries.linked(rows).tolist():
+            self._entries.unlink(row)
+            self._held -= 1
+        # As many limits as lie at or before its time, so many levels up it goes.
+        levels = np.array(self._limits[:-1]).searchsorted(dues_ms, side="right")
+        slots = levels * SLOTS + (dues_ms >> levels * BITS_BETWEEN_LEVELS & LAST_SLOT)
+        slots[dues_ms <= self.stand_ms] = LATE
+        self._entries.set_dues(rows, dues_ms)
+        self._entries.link(rows, slots)
+        self._held += len(rows)
+        self.wake_ms = min(self.wake_ms, first_ms)
 
     def advance(self, now_ms: int) -> list[int]:
         """The rows that became due until now, this millisecond included, in due order.
@@ -217,14 +242,13 @@ class Rings:
         """Of a slot that the stand cuts in two, take out what is due; the rest goes to finer levels."""
         inside: list[int] = []
         self._entries.take(slot, slot + 1, inside)
-        for row in inside:
-            due_ms = self.due_ms[row]
-            if due_ms <= self.stand_ms:
-                rows.append(row)
-            else:
-                self._held -= 1
-                self.touched += 1
-                self.put(row, due_ms)
+        found = np.array(inside, np.int64)
+        dues_ms = self._entries.dues_of(found)
+        left = dues_ms > self.stand_ms
+        rows.extend(found[~left].tolist())
+        self._held -= int(left.sum())
+        self.touched += int(left.sum())
+        self.put_many(found[left], dues_ms[left])
 
     def _room_for_next_ms(self, number: int) -> int:
         """From which time on this level has room for the next slot of the level above.

@@ -33,14 +33,17 @@ is late when it comes (due ≤ `stand_ms`) comes out at the next advance, before
 
 Keys are 16-byte ids; rows are what the register makes of them, and the quick way in for whoever keeps
 columns beside the wheel's. After `advance`, a row belongs to the caller, who gives it its next time
-(`put`) or gives it back (`release`).
+(`put`, or `put_many` for all of them) or gives it back (`release`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardwheel.wheel.entries import OUT
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shardwheel.wheel.entries import OUT, Rows, Times
 from shardwheel.wheel.register import Register
 from shardwheel.wheel.rings import Rings, check_due
 
@@ -52,8 +55,8 @@ WAITING = 1
 class Wheel(Rings):
     """The rings, and a register of who is who.
 
-    From the rings it has `put`, `advance`, `prepare`, `next_due`, `len`, and to be read: `stand_ms`,
-    `wake_ms`, and `due_ms` with the due time of each row.
+    From the rings it has `put`, `put_many`, `advance`, `prepare`, `next_due`, `len`, and to be read:
+    `stand_ms`, `wake_ms`, and `due_ms` with the due time of each row.
     """
 
     __slots__ = ("register",)
@@ -93,21 +96,25 @@ class Wheel(Rings):
         self.put(row, due_ms)
         return True
 
-    def load(self, keys: Sequence[bytes], dues_ms: Sequence[int], kind: int = JOB) -> list[int]:
-        """Add many entries at once; returns their rows in the same order."""
-        if len(keys) != len(dues_ms):
-            raise ValueError(f"{len(keys)} keys need as many due times, not {len(dues_ms)}")
+    def load(self, keys: Sequence[bytes], dues_ms: ArrayLike, kind: int = JOB) -> list[int]:
+        """Add many entries at once, each id once; returns their rows in the same order."""
+        times_ms = np.asarray(dues_ms, np.int64)
+        if len(keys) != len(times_ms):
+            raise ValueError(f"{len(keys)} keys need as many due times, not {len(times_ms)}")
         if not keys:
             return []
-        check_due(min(dues_ms))
-        check_due(max(dues_ms))
-        rows = self.register.load(keys)
+        check_due(int(times_ms.min()))
+        check_due(int(times_ms.max()))
+        found = self.register.load(keys)
+        rows = np.array(found, np.int64)
         self._entries.grow(self.register.rows)
-        kinds, put = self._entries.kinds, self.put
-        for row, due_ms in zip(rows, dues_ms, strict=True):
-            kinds[row] = kind
-            put(row, due_ms)
-        return rows
+        np.frombuffer(self._entries.kinds, np.uint8)[rows] = kind
+        self.put_many(rows, times_ms)
+        return found
+
+    def dues_of(self, rows: Rows) -> Times:
+        """When these rows are due, or were when they came out."""
+        return self._entries.dues_of(rows)
 
     def release(self, row: int) -> None:
         """Forget this row, whether it is in a slot or came out: its number goes to a newcomer."""

@@ -26,7 +26,7 @@ _SENT_AS = {"uuid": "bytea", "xid8": "int8"}
 
 
 def read_rows(
-    connection: Connection, statement: bytes, params: Params | None = None, *, batch_rows: int = 1_000
+    connection: Connection, statement: bytes, params: Params | None = None, *, batch_rows: int = 2_000
 ) -> Items[list[Row]]:
     """Yield the result of one SELECT in batches; made for `Pool.stream`. Who takes one in does not tick
     meanwhile: hence small ones."""

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
 from shardwheel.cycles import Cycles
-from shardwheel.job import JobEntry
 from shardwheel.memory import feed_statements, ownership, rows
 from shardwheel.memory.connection import STATEMENTS, Given
 from shardwheel.memory.transaction import Transaction
 from shardwheel.missed import first_due_after
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.schedule import Schedule
-from shardwheel.shard import holding, intake
+from shardwheel.shard import arrivals, holding, intake
+from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.ground import Ground
-from shardwheel.shard.holding import Stand
 from shardwheel.shard.ledger import Ledger, Mark
 from shardwheel.shard.mirror import Mirror
 from shardwheel.shard.owner import Owner
+from shardwheel.shard.table import Records
+from shardwheel.shard.terms import AllTerms, Times
 from shardwheel.store.job_row import JobRow
-from shardwheel.times import END_MS
 from shardwheel.timing import Timing
 from tests.simulation.planting import FOREVER_XID, mutant, statement_replaced
 
@@ -65,46 +64,44 @@ def ignored_generation() -> Sequence[Any]:
     return [patch.object(Owner, "_is_present", is_present)]
 
 
-def _replaced_first_time(first_time: Callable[[Schedule, JobEntry, Stand], int | None]) -> Sequence[Any]:
-    return [patch.object(holding, "_first_time", first_time)]
+def _first_times_of(changed: Callable[[Records, Mapping[int, Stand]], None]) -> Sequence[Any]:
+    """Let first times be computed of jobs that were changed before."""
+    right = arrivals.first_times
 
+    def first_times(jobs: Records, stands: Mapping[int, Stand], terms: AllTerms) -> Times:
+        jobs = jobs.copy()
+        changed(jobs, stands)
+        return right(jobs, stands, terms)
 
-def _from_t(entry: JobEntry, schedule: Schedule, stand: Stand, first_ms: int, jitter_ms: int) -> int | None:
-    timing = Timing(schedule, entry.anchor_ms, entry.start_ms, entry.last_ms)
-    at_ms = first_due_after(timing, entry.job_id, jitter_ms, stand.fired_through_ms, first_ms, END_MS)
-    return at_ms if at_ms < END_MS else None
+    return [patch.object(holding, "first_times", first_times)]
 
 
 @mutant("a take-over goes back before effective_from")
 def not_clamped() -> Sequence[Any]:
-    right = holding._first_time
+    def earlier(jobs: Records, stands: Mapping[int, Stand]) -> None:
+        for job in jobs:
+            is_known = job["schedule_xid"] < stands[int(job["partition"])].horizon_xid
+            job["effective_from_ms"] = 0 if is_known else job["effective_from_ms"] - 10_000
 
-    def first_time(schedule: Schedule, entry: JobEntry, stand: Stand) -> int | None:
-        if entry.schedule_xid >= stand.horizon_xid:
-            return right(schedule, entry._replace(effective_from_ms=entry.effective_from_ms - 10_000), stand)
-        return _from_t(entry, schedule, stand, 0, entry.jitter_ms)
-
-    return _replaced_first_time(first_time)
+    return _first_times_of(earlier)
 
 
 @mutant("a take-over compares T with scheduled times")
 def nominal_times() -> Sequence[Any]:
-    right = holding._first_time
+    def without_jitter(
+        timing: Timing, job_id: bytes, jitter_ms: int, threshold_ms: int, first_ms: int, until_ms: int
+    ) -> int:
+        return first_due_after(timing, job_id, 0, threshold_ms, first_ms, until_ms)
 
-    def first_time(schedule: Schedule, entry: JobEntry, stand: Stand) -> int | None:
-        if entry.schedule_xid >= stand.horizon_xid:
-            return right(schedule, entry, stand)
-        return _from_t(entry, schedule, stand, entry.effective_from_ms, 0)
-
-    return _replaced_first_time(first_time)
+    return [patch.object(arrivals, "first_due_after", without_jitter)]
 
 
 @mutant("no rule on schedule_xid: every job goes on after T")
 def no_schedule_xid() -> Sequence[Any]:
-    def first_time(schedule: Schedule, entry: JobEntry, stand: Stand) -> int | None:
-        return _from_t(entry, schedule, stand, entry.effective_from_ms, entry.jitter_ms)
+    def known(jobs: Records, stands: Mapping[int, Stand]) -> None:
+        jobs["schedule_xid"] = -1
 
-    return _replaced_first_time(first_time)
+    return _first_times_of(known)
 
 
 @mutant("a change is applied from now on, not from its effective_from")

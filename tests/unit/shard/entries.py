@@ -8,6 +8,7 @@ from typing import Any
 from shardwheel.job import JobEntry, WaitingExecution
 from shardwheel.ports import Message
 from shardwheel.schedule import Definition, schedule_from
+from shardwheel.shard.arrivals import Stand
 from shardwheel.wire import Fire, decode_fire
 
 NOON_MS = 1_795_003_200_000
@@ -59,6 +60,11 @@ def waiting(due_ms: int, **fields: Any) -> WaitingExecution:
         "changed_xid": 100,
     }
     return WaitingExecution(**(values | fields))
+
+
+def at(stand: Stand) -> dict[int, Stand]:
+    """Both partitions of these tests stand here."""
+    return {7: stand, 8: stand}
 
 
 def fires(messages: Iterable[Message]) -> list[Fire]:

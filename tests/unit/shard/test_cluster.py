@@ -258,7 +258,7 @@ def test_what_cannot_be_read_is_left_out_and_named_and_nothing_of_it_is_lost() -
     async def story(cluster: Cluster) -> None:
         created_ms = await cluster.store.now_ms()
         jobs = await cluster.create_every("100ms")
-        with patch("shardwheel.shard.holding.schedule_of", side_effect=UsageError("no zone Mars/Base")):
+        with patch("shardwheel.shard.terms.schedule_of", side_effect=UsageError("no zone Mars/Base")):
             (first,) = await cluster.start("a")
             before = await cluster.store.partitions(range(PARTITIONS))
             await trio.sleep(5)
@@ -280,7 +280,7 @@ def test_what_cannot_be_read_keeps_its_t_through_a_hand_over_too() -> None:
     async def story(cluster: Cluster) -> None:
         created_ms = await cluster.store.now_ms()
         jobs = await cluster.create_every("100ms")
-        with patch("shardwheel.shard.holding.schedule_of", side_effect=UsageError("no zone Mars/Base")):
+        with patch("shardwheel.shard.terms.schedule_of", side_effect=UsageError("no zone Mars/Base")):
             (first,) = await cluster.start("a")
             await trio.sleep(3)
         # The second one has the zone, and gets its share by hand-over.

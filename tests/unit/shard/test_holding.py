@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from shardwheel.ids import fire_id
 from shardwheel.ports import Message
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.wire import Fire, FireKind
-from tests.unit.shard.entries import JOB_ID, NOON_MS, every, fires, once, waiting
+from tests.unit.shard.entries import JOB_ID, NOON_MS, at, every, fires, once, waiting
 
-NEW = Stand(0, 0)
+NEW = at(Stand(0, 0))
 
 
 def due(holding: Holding, now_ms: int) -> list[Fire]:
@@ -69,7 +70,7 @@ def test_a_change_is_applied_once_a_version_and_only_a_new_schedule_restarts() -
     holding = make()
     holding.take_jobs([every(10_000)], NEW)
     due(holding, NOON_MS + 10_000)
-    stand = Stand(holding.wheel.stand_ms, 200)
+    stand = at(Stand(holding.wheel.stand_ms, 200))
     holding.take_jobs([every(10_000, version=2, priority=0)], stand)
     out: list[Message] = []
     holding.due(NOON_MS + 20_000, out, [])
@@ -87,7 +88,7 @@ def test_a_paused_job_leaves_and_comes_back_from_its_resume() -> None:
     holding.take_jobs([every(10_000, version=2, active=False)], NEW)
     assert due(holding, NOON_MS + 10_000) == []
     resumed = every(10_000, version=3, schedule_no=13, schedule_xid=300, effective_from_ms=NOON_MS + 15_000)
-    holding.take_jobs([resumed], Stand(NOON_MS + 10_000, 200))
+    holding.take_jobs([resumed], at(Stand(NOON_MS + 10_000, 200)))
     assert [fire.scheduled_ms - NOON_MS for fire in due(holding, NOON_MS + 20_000)] == [20_000]
 
 
@@ -95,7 +96,7 @@ def test_a_job_that_is_over_does_not_fire_again_when_its_tags_are_edited() -> No
     holding = make()
     holding.take_jobs([once(NOON_MS)], NEW)
     assert len(due(holding, NOON_MS)) == 1
-    holding.take_jobs([once(NOON_MS, version=2)], Stand(holding.wheel.stand_ms, 200))
+    holding.take_jobs([once(NOON_MS, version=2)], at(Stand(holding.wheel.stand_ms, 200)))
     assert due(holding, NOON_MS + 1) == []
 
 
@@ -103,7 +104,7 @@ def test_at_a_take_over_the_stored_horizon_decides_where_a_job_goes_on() -> None
     holding = make(NOON_MS + 20_000)
     known = every(10_000, job_id=b"k" * 16, schedule_xid=199)
     unknown = every(10_000, job_id=b"u" * 16, schedule_xid=200, effective_from_ms=NOON_MS + 1)
-    holding.take_jobs([known, unknown], Stand(NOON_MS + 20_000, 200))
+    holding.take_jobs([known, unknown], at(Stand(NOON_MS + 20_000, 200)))
     got = [(fire.job_id[:1], fire.scheduled_ms - NOON_MS) for fire in due(holding, NOON_MS + 30_000)]
     assert sorted(got) == [(b"k", 30_000), (b"u", 10_000), (b"u", 20_000), (b"u", 30_000)]
 
@@ -111,7 +112,7 @@ def test_at_a_take_over_the_stored_horizon_decides_where_a_job_goes_on() -> None
 def test_never_a_time_before_effective_from() -> None:
     holding = make()
     late = every(10_000, schedule_xid=1, effective_from_ms=NOON_MS + 25_000)
-    holding.take_jobs([late], Stand(NOON_MS, 200))
+    holding.take_jobs([late], at(Stand(NOON_MS, 200)))
     assert [fire.scheduled_ms - NOON_MS for fire in due(holding, NOON_MS + 30_000)] == [30_000]
 
 

@@ -9,19 +9,20 @@ from typing import Any, cast
 import trio
 from trio.testing import MockClock, trio_test, wait_all_tasks_blocked
 
-from shardwheel.job import Changes
+from shardwheel.job import Changes, JobEntry
 from shardwheel.ports import Identity, Message, PartitionState
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.shard.intake import Intake
 from shardwheel.shard.mirror import TAKEN_WITHIN_S, Mirror, Shadow, Wants
-from tests.unit.shard.entries import NOON_MS, every, fires, once, waiting
+from tests.unit.shard.entries import NOON_MS, at, every, fires, once, waiting
 
 SECOND_MS = 1_000
 
 
-def shadow_of(*jobs: object, stand: Stand) -> Shadow:
+def shadow_of(*jobs: JobEntry, stand: Stand) -> Shadow:
     shadow = Shadow(2, stand.fired_through_ms)
-    shadow.take_jobs(jobs, stand)  # type: ignore[arg-type]
+    shadow.take_jobs(jobs, at(stand))
     return shadow
 
 
@@ -64,7 +65,7 @@ def test_a_change_that_comes_later_counts_from_the_owners_stand_not_from_our_fee
     shadow = Shadow(2, NOON_MS)
     shadow.follow(Stand(NOON_MS + 2_500, 200))
     # Our feed's horizon is beyond it; the owner's stored X is not.
-    shadow.take_jobs([every(SECOND_MS, schedule_xid=250)], Stand(NOON_MS + 2_500, 300))
+    shadow.take_jobs([every(SECOND_MS, schedule_xid=250)], at(Stand(NOON_MS + 2_500, 300)))
     shadow.wake(Stand(NOON_MS + 2_500, 200))
     assert fired(shadow, NOON_MS + 3_000) == seconds(0, 1, 2, 3)
 

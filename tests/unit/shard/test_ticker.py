@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from shardwheel.errors import UnavailableError
 from shardwheel.ports import Message
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.ticker import Ticker
-from tests.unit.shard.entries import NOON_MS, every, fires, once
+from tests.unit.shard.entries import NOON_MS, at, every, fires, once
 
-NEW = Stand(0, 0)
+NEW = at(Stand(0, 0))
 
 
 class Broker:
