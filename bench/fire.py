@@ -27,6 +27,7 @@ from shardwheel.kafka import Kafka
 from shardwheel.kafka_settings import client_settings, producer_settings
 from shardwheel.logs import set_up_logs
 from shardwheel.ports import Message
+from shardwheel.service import quieten_collector
 from shardwheel.shard.holding import Holding
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.ticker import Ticker
@@ -102,6 +103,7 @@ def _child(
 ) -> None:
     set_up_logs("error", "", role="bench")
     holdings = hold(entries_of(held, START_MS, _RATE_PER_S, seed=seed), START_MS)
+    quieten_collector()
     loaded.wait(_LIMIT_S)
     rates.put(burst(bootstrap, holdings, seconds))
 

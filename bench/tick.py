@@ -28,6 +28,7 @@ from shardwheel.job import JobEntry
 from shardwheel.kafka import Kafka
 from shardwheel.ports import Message, Producer
 from shardwheel.schedule import schedule_of
+from shardwheel.service import quieten_collector
 from shardwheel.shard.holding import Holding
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.shard import TICK_S
@@ -49,6 +50,7 @@ Report = dict[str, Any]
 
 
 def bench_tick(held: int, rate_per_s: float, seconds: float, say: Callable[[str], None]) -> Report:
+    quieten_collector()
     with embedded_kafka(say) as bootstrap:
         return trio.run(measure_tick, bootstrap, held, rate_per_s, seconds, say)
 

@@ -8,6 +8,7 @@ part's reason: the engineer at 3 a.m. reads it first.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Awaitable, Callable
 
@@ -16,6 +17,18 @@ import trio
 
 from shardwheel.http import Answer, Route, address_of, listen, metrics_route, serve
 from shardwheel.logs import get_logger
+
+
+def quieten_collector() -> None:
+    """Let Python's collector walk little, and rarely. For a process that is set up and about to work.
+
+    What the process is made of stays, so no collection need walk it. And a tick or a batch makes tens of
+    thousands of small tuples and dicts that die at once, none of them in a circle: to look for circles after
+    every 700 of them, as is the default, took a quarter of a fire's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 class Health:

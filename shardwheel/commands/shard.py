@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import secrets
 import socket
@@ -22,7 +21,7 @@ from shardwheel.doors import TcpDoors
 from shardwheel.http import Answer
 from shardwheel.logs import set_up_logs
 from shardwheel.records import Member
-from shardwheel.service import Service
+from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.shard.shard import Shard
 from shardwheel.store.postgres import PostgresStore
@@ -118,7 +117,5 @@ async def _run(settings: Settings, shard_id: str) -> None:
         members.add_to_service()
         member.add_to_service()
         lead.add_to_service()
-        # What the process is made of stays: no collection need walk it while partitions fire.
-        gc.collect()
-        gc.freeze()
+        quieten_collector()
         await service.run()

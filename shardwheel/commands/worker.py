@@ -18,7 +18,7 @@ from shardwheel.errors import UnavailableError
 from shardwheel.handler import import_handlers, registry
 from shardwheel.job import Pool
 from shardwheel.logs import get_logger, set_up_logs
-from shardwheel.service import Service
+from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
@@ -79,6 +79,7 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int) -
         )
         service.add_loop("clock", keep_time)
         member.add_to_service()
+        quieten_collector()
         await service.run()
 
 
