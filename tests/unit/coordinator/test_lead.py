@@ -78,7 +78,7 @@ def test_what_is_on_its_way_arrives_before_it_may_move_again() -> None:
     both = view_of(Member("a"), Member("b"), before=view_of(Member("a"), Member("b")))
     theirs = [p for p, seat in enumerate(both.seats) if seat.owner == "b"]
     owners = {p: Holder(seat.owner, 2) for p, seat in enumerate(both.seats) if p != theirs[0]}
-    # b has the first one loaded, and it was handed over: nobody owns it just now, and it is pinned to a.
+    # b has the first one loaded, and it was handed over: nobody owns it. Meanwhile it is pinned to a.
     handed = both._replace(owners=owners, pins={theirs[0]: "a"}, ready={theirs[0]: Holder("b", 4)})
     plan = next_plan(handed) or both.plan
     assert plan is not None and plan.partitions[theirs[0]].owner == "b"
