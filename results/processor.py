@@ -12,11 +12,12 @@ from typing import Protocol
 
 import trio
 
+from shardwheel.batches import Batches
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
 from shardwheel.metrics import DUPLICATES
-from shardwheel.ports import Bus, Consumer, Record
+from shardwheel.ports import Bus, Record
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP
 from shardwheel.wire import Result, decode_result
@@ -44,28 +45,18 @@ class Processor:
         self._service.add_loop("settle", self._run)
 
     async def _run(self) -> None:
-        consumer = self._bus.consumer(RESULTS_GROUP, [RESULTS])
-        try:
-            while not self._service.stopping.is_set():
-                await self.run_once(consumer)
-        finally:
-            await consumer.close()
+        async with trio.open_nursery() as nursery:
+            batches = Batches(self._bus.consumer(RESULTS_GROUP, [RESULTS]), self._settle, nursery)
+            try:
+                while not self._service.stopping.is_set():
+                    if not await batches.step(BATCH, WAIT_S):
+                        self._service.health.well("settle")
+            finally:
+                await batches.close()
 
-    async def run_once(self, consumer: Consumer) -> int:
-        """Settle one batch and commit it; returns its size. Waits as long as the database is away."""
-        records = await consumer.take(BATCH, WAIT_S)
-        if not records:
-            self._service.health.well("settle")
-            return 0
-        await self._settle(self._decode(records))
-        try:
-            await consumer.commit(records)
-        except UnavailableError as error:
-            # Still owed, and sent again by the next call; a replay of the batch would change nothing.
-            self._log.warning("commit is owed", reason=str(error))
-        return len(records)
-
-    async def _settle(self, results: list[Result]) -> None:
+    async def _settle(self, records: Sequence[Record]) -> None:
+        """Settle one batch. Waits as long as the database is away."""
+        results = self._decode(records)
         while results:
             try:
                 settled = await self._store.settle(results)

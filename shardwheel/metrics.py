@@ -6,12 +6,49 @@ it never touches stay without samples (labelled ones) or at zero.
 
 from __future__ import annotations
 
-from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, Histogram, generate_latest
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # Around the promises: a slot is 16 ms, the alert on tick latency stands at 100 ms.
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.016, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class BatchHistogram(Collector):
+    """A histogram that is told of many values at once: the library's own takes 3 µs for each, which a claim
+    of hundreds would feel. Written by one thread, read by any."""
+
+    def __init__(
+        self,
+        name: str,
+        documentation: str,
+        buckets_s: Sequence[float],
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._bounds_s = tuple(buckets_s)
+        self._counts = [0] * (len(self._bounds_s) + 1)
+        self._sum_s = 0.0
+        registry.register(self)
+
+    def observe_all(self, values_s: Sequence[float]) -> None:
+        bounds_s, counts = self._bounds_s, self._counts
+        for value_s in values_s:
+            counts[bisect_left(bounds_s, value_s)] += 1
+        self._sum_s += sum(values_s)
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        labels = [*(str(float(bound_s)) for bound_s in self._bounds_s), "+Inf"]
+        buckets = list(zip(labels, accumulate(self._counts), strict=True))
+        yield HistogramMetricFamily(self._name, self._documentation, buckets=buckets, sum_value=self._sum_s)
+
 
 WHEEL_ENTRIES = Gauge("shardwheel_wheel_entries", "Entries held in the wheels.", ["shard"])
 TICK_LATENCY = Histogram(
@@ -19,8 +56,8 @@ TICK_LATENCY = Histogram(
     "Fire time to the broker's acknowledgement.",
     buckets=_LATENCY_BUCKETS_S,
 )
-FIRE_LATENESS = Histogram(
-    "shardwheel_fire_lateness_seconds", "Scheduled time to claimed.", buckets=_LATENCY_BUCKETS_S
+FIRE_LATENESS = BatchHistogram(
+    "shardwheel_fire_lateness_seconds", "Scheduled time to claimed.", _LATENCY_BUCKETS_S
 )
 FIRES = Counter("shardwheel_fires_total", "Fires published.")
 OLDEST_DUE = Gauge("shardwheel_oldest_due_seconds", "Age of the oldest entry that is due and not yet fired.")

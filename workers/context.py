@@ -10,21 +10,41 @@ from shardwheel.ids import text_of
 
 class Context:
     """`fencing_token` is the attempt: a handler may use it to protect its own effects, since a stalled
-    worker may wake after its lease and overlap with the next attempt for a moment."""
+    worker may wake after its lease and overlap with the next attempt for a moment.
 
-    def __init__(self, claimed: Claimed, seconds_left: Callable[[], float]) -> None:
+    All but `cancelled` is read from the claim when it is asked for: a short run asks for little."""
+
+    __slots__ = ("_claimed", "_clock", "_deadline", "cancelled")
+
+    def __init__(self, claimed: Claimed, deadline: float, clock: Callable[[], float]) -> None:
         self._claimed = claimed
-        self.task = claimed.task
-        self.attempt = claimed.attempt
-        self.first_attempt = claimed.attempt == 1
-        self.fencing_token = claimed.attempt
-        self.scheduled_ms = claimed.scheduled_ms
+        self._deadline = deadline
+        # Not trio.current_time: a plain handler asks from a thread.
+        self._clock = clock
         self.cancelled = False
-        self._seconds_left = seconds_left
+
+    @property
+    def task(self) -> str:
+        return self._claimed.task
+
+    @property
+    def attempt(self) -> int:
+        return self._claimed.attempt
+
+    @property
+    def first_attempt(self) -> bool:
+        return self._claimed.attempt == 1
+
+    @property
+    def fencing_token(self) -> int:
+        return self._claimed.attempt
+
+    @property
+    def scheduled_ms(self) -> int:
+        return self._claimed.scheduled_ms
 
     @property
     def execution_id(self) -> str:
-        # Written out only for those who ask: it would be the dearest part of a short run.
         return text_of(self._claimed.execution_id)
 
     @property
@@ -34,4 +54,4 @@ class Context:
     @property
     def seconds_left(self) -> float:
         """Until the time-out ends this attempt."""
-        return self._seconds_left()
+        return max(0.0, self._deadline - self._clock())

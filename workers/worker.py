@@ -14,6 +14,7 @@ from typing import Protocol
 
 import trio
 
+from shardwheel.batches import Batches
 from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
@@ -24,8 +25,9 @@ from shardwheel.ports import Bus, Consumer, Record
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
+from shardwheel.workers.crew import Crew
 from shardwheel.workers.report import Reporter
-from shardwheel.workers.run import Running, result_of
+from shardwheel.workers.run import End, Running
 
 BATCH = 500
 WAIT_S = 0.5
@@ -70,6 +72,8 @@ class Worker:
         self._registry = registry
         self._pool = pool
         self._now_ms = now_ms
+        # As a function of the clock: handlers in threads ask it too.
+        self._clock = trio.lowlevel.current_clock().current_time
         self._threads = trio.CapacityLimiter(threads)
         self._slots = slots
         self._stop_grace_s = stop_grace_s
@@ -89,51 +93,59 @@ class Worker:
             alive.start_soon(self._reporter.run)
             alive.start_soon(self._beat_on)
             async with trio.open_nursery() as runs:
+                crew = Crew(runs, self._registry, self._threads, self._ended)
                 async with trio.open_nursery() as takers:
                     for priority in Priority:
-                        takers.start_soon(self._take, priority, runs)
+                        takers.start_soon(self._take, priority, crew)
                 await self._wind_down()
+                runs.cancel_scope.cancel()  # Only resting runners are left.
             await self._reporter.flush()
             alive.cancel_scope.cancel()
 
     async def _wind_down(self) -> None:
         """Nothing more is taken: let what runs end, then give the rest back."""
         with trio.move_on_after(self._stop_grace_s):
-            while self._running:
-                self._freed = trio.Event()
-                await self._freed.wait()
+            await self._until_running(0)
         for running in list(self._running.values()):
             running.release()
+        await self._until_running(0)
+
+    async def _until_running(self, most: int) -> None:
+        """Wait until at most so many attempts are in hand."""
+        while len(self._running) > most:
+            self._freed = trio.Event()
+            await self._freed.wait()
 
     # --- take and claim ------------------------------------------------------------------------------
 
-    async def _take(self, priority: Priority, runs: trio.Nursery) -> None:
+    async def _take(self, priority: Priority, crew: Crew) -> None:
         consumer = self._bus.consumer(workers_group(self._pool), [job_topic(self._pool, priority)])
-        part = f"take {priority.name.lower()}"
-        try:
-            while not self._service.stopping.is_set():
-                room = self._slots - len(self._running)
-                if room <= 0:
-                    consumer.pause()
-                    await consumer.take(1, WAIT_S)
-                    continue
-                consumer.resume()
-                records = await consumer.take(min(BATCH, room), WAIT_S)
-                if records:
-                    await self._claim_and_start(consumer, records, priority, runs)
-                self._service.health.well(part)
-        finally:
-            await consumer.close()
 
-    async def _claim_and_start(
-        self, consumer: Consumer, records: Sequence[Record], priority: int, runs: trio.Nursery
-    ) -> None:
-        for claimed in await self._claim([(fire, priority) for fire in self._decode(records)]):
-            self._start(claimed, runs)
-        try:
-            await consumer.commit(records)
-        except UnavailableError as error:
-            self._log.warning("commit is owed", reason=str(error))
+        async def claim_and_start(records: Sequence[Record]) -> None:
+            crew.take_on(self._begin(await self._claim([(fire, priority) for fire in self._decode(records)])))
+
+        async with trio.open_nursery() as claims:
+            batches = Batches(consumer, claim_and_start, claims)
+            try:
+                while not self._service.stopping.is_set():
+                    room = self._slots - len(self._running) - batches.in_work
+                    if room > 0:
+                        consumer.resume()
+                        await batches.step(min(BATCH, room), WAIT_S)
+                    else:
+                        await self._wait_for_room(consumer)
+                    self._service.health.well(f"take {priority.name.lower()}")
+            finally:
+                await batches.close()
+
+    async def _wait_for_room(self, consumer: Consumer) -> None:
+        """Mostly a slot is free again soon. If not, stay a member of the group meanwhile: pausing discards
+        what was fetched ahead, so it comes second."""
+        with trio.move_on_after(WAIT_S) as waited:
+            await self._until_running(self._slots - 1)
+        if waited.cancelled_caught:
+            consumer.pause()
+            await consumer.take(1, 0)
 
     async def _claim(self, fires: list[tuple[Fire, int]]) -> list[Claimed]:
         """Claim until it is known what became of it. A claim whose reply was lost may have been made: said
@@ -167,21 +179,20 @@ class Worker:
 
     # --- run and report ------------------------------------------------------------------------------
 
-    def _start(self, claimed: Claimed, runs: trio.Nursery) -> None:
-        now_ms = self._now_ms()
-        FIRE_LATENESS.observe(max(0.0, now_ms - claimed.scheduled_ms) / 1000)
-        running = Running(claimed, round(now_ms))
-        self._running[claimed.execution_id, claimed.claim_token] = running
-        runs.start_soon(self._run_one, running)
+    def _begin(self, claimed: Sequence[Claimed]) -> list[Running]:
+        """Attempts in hand, from now on: their time runs."""
+        now_ms, started_at = self._now_ms(), self._clock()
+        FIRE_LATENESS.observe_all([max(0.0, now_ms - one.scheduled_ms) / 1000 for one in claimed])
+        started_ms = round(now_ms)
+        begun = [Running(one, started_ms, started_at, self._clock) for one in claimed]
+        self._running |= {
+            (one.execution_id, one.claim_token): running for one, running in zip(claimed, begun, strict=True)
+        }
+        return begun
 
-    async def _run_one(self, running: Running) -> None:
-        claimed = running.claimed
-        handler = self._registry.get(claimed.task)
-        assert handler is not None, "the claim holds what has no handler"
-        fields = await running.run(handler, self._threads)
-        result = result_of(claimed, self.worker_id, running.started_ms, round(self._now_ms()), fields)
-        self._reporter.report(result)
-        del self._running[claimed.execution_id, claimed.claim_token]
+    def _ended(self, running: Running, end: End) -> None:
+        self._reporter.report(running.result(self.worker_id, end))
+        del self._running[running.claimed.execution_id, running.claimed.claim_token]
         self._freed.set()
 
     # --- stay alive ----------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ _decode_backoff = msgspec.json.Decoder(Backoff).decode
 def sweep_lost(
     conn: Connection[Any], partitions: Sequence[int], stand: ResultsStand, *, most: int = 500
 ) -> dict[str, int]:
-    """Put back what dead workers held (no failure), and end what hangs past its time-out (one)."""
+    """Put back what dead workers held (no failure), and end what hangs past its time-out (one). Before it
+    looks at all that was claimed, claims of which nothing runs any more are cleared away."""
+    sweep_claims(conn, partitions)
     parameters = {
         "partitions": list(partitions),
         "grace": TIMEOUT_GRACE,
@@ -49,6 +51,11 @@ def sweep_lost(
     for state, count in apply_decisions(conn, timed_out).items():
         ended[state] = ended.get(state, 0) + count
     return ended
+
+
+def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
+    """Clear claims away of which nothing runs any more."""
+    conn.execute(sql("sweep_claims"), {"partitions": list(partitions)}, prepare=False)
 
 
 def sweep_held(conn: Connection[Any], partitions: Sequence[int], *, most: int = 200) -> int:

@@ -3,7 +3,7 @@ WITH free AS MATERIALIZED (
   SELECT x.execution_id, j.state AS job_state
     FROM shardwheel.executions AS x
     JOIN shardwheel.jobs AS j USING (job_id)
-   WHERE x.partition = ANY (%(partitions)s) AND x.state = 'held'
+   WHERE x.partition = ANY (%(partitions)s) AND x.pending = 'held'
      AND (j.state = 'deleted' OR x.reason = 'handler_unknown' OR x.reason = 'paused' AND j.state <> 'paused')
    ORDER BY x.execution_id
    LIMIT %(most)s
@@ -14,4 +14,4 @@ UPDATE shardwheel.executions AS x
        reason = CASE WHEN f.job_state = 'deleted' THEN 'deleted' END,
        ended_at = CASE WHEN f.job_state = 'deleted' THEN clock_timestamp() END
   FROM free AS f
- WHERE x.execution_id = f.execution_id AND x.state = 'held'
+ WHERE x.execution_id = f.execution_id AND x.pending = 'held'

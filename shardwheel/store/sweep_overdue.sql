@@ -2,7 +2,7 @@
 WITH overdue AS MATERIALIZED (
   SELECT x.execution_id
     FROM shardwheel.executions AS x
-   WHERE x.partition = ANY (%(partitions)s) AND x.state IN ('queued', 'retry_wait') AND x.due_at < clock_timestamp() - %(overdue)s
+   WHERE x.partition = ANY (%(partitions)s) AND x.pending IN ('queued', 'retry_wait') AND x.due_at < clock_timestamp() - %(overdue)s
    ORDER BY x.execution_id
    LIMIT %(most)s
      FOR UPDATE OF x SKIP LOCKED

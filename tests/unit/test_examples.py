@@ -39,6 +39,8 @@ async def test_the_readmes_handler(
         timeout_ms=30_000,
         claim_token=bytes(16),
     )
-    fields = await Running(claimed, 0).run(handler, trio.CapacityLimiter(1))
-    assert fields["outcome"] is Outcome.SUCCEEDED
+    with trio.CancelScope() as scope:
+        running = Running(claimed, 0, trio.current_time(), trio.current_time)
+        end = await running.call(handler, trio.CapacityLimiter(1), scope)
+    assert end.outcome is Outcome.SUCCEEDED
     assert capsys.readouterr().out == "to a@b.c attempt 1\n"

@@ -128,7 +128,7 @@ def test_a_new_month_takes_its_rows_out_of_the_default_as_they_are(connection: C
     assert (changed_xid(connection, inside[0]) or 0) > (seen[0] or 0)
     assert one(
         connection, "SELECT reloptions FROM pg_class WHERE oid = 'shardwheel.executions_2001_03'::regclass"
-    ) == ["fillfactor=85"]
+    ) == ["fillfactor=50"]
 
 
 def test_a_claim_that_meets_the_making_of_its_month_finds_its_row(

@@ -1,0 +1,82 @@
+"""Take → work → commit, batch after batch: the way of everyone who consumes a topic.
+
+A batch's offsets are committed after its work, never before, and in the order in which they were taken.
+While batches come full there is a backlog, and the three steps overlap: the next batch is taken, and the
+last one committed, while this one is worked on. A batch that is not full is committed as soon as its work is
+done, before anyone waits for more: what nobody waits for is not left uncommitted.
+
+    backlog   take 1 │ work 1          │ work 2            │ work 3
+                     │ take 2          │ commit 1, take 3  │ commit 2, take 4
+    calm      take 1 │ work 1 │ commit 1 │ take 2 (waits)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import trio
+
+from shardwheel.errors import UnavailableError
+from shardwheel.logs import get_logger
+from shardwheel.ports import Consumer, Record
+
+Work = Callable[[Sequence[Record]], Awaitable[None]]
+
+
+class Batches:
+    """One consumer's batches. One is worked on at a time, by a task in the nursery."""
+
+    def __init__(self, consumer: Consumer, work: Work, nursery: trio.Nursery) -> None:
+        self._consumer = consumer
+        self._work = work
+        self._nursery = nursery
+        self._in_work: Sequence[Record] = ()
+        self._idle = trio.Event()
+        self._idle.set()
+        self._log = get_logger(part="batches")
+
+    @property
+    def in_work(self) -> int:
+        """How many records are being worked on."""
+        return 0 if self._idle.is_set() else len(self._in_work)
+
+    async def step(self, most: int, wait_s: float) -> int:
+        """Take a batch of up to `most` and begin its work; returns its size."""
+        records = await self._consumer.take(most, wait_s)
+        done = await self._finish()
+        if records:
+            self._begin(records)
+        if len(records) < most:
+            done = [*done, *await self._finish()]
+        await self._commit(done)
+        return len(records)
+
+    async def close(self) -> None:
+        """Finish what is in work, commit it, and leave the group."""
+        try:
+            await self._commit(await self._finish())
+        finally:
+            await self._consumer.close()
+
+    def _begin(self, records: Sequence[Record]) -> None:
+        self._in_work, self._idle = records, trio.Event()
+        self._nursery.start_soon(self._do, records, self._idle)
+
+    async def _do(self, records: Sequence[Record], idle: trio.Event) -> None:
+        await self._work(records)
+        idle.set()
+
+    async def _finish(self) -> Sequence[Record]:
+        """Wait for the work in hand; returns the records that may be committed now."""
+        await self._idle.wait()
+        done, self._in_work = self._in_work, ()
+        return done
+
+    async def _commit(self, records: Sequence[Record]) -> None:
+        if not records:
+            return
+        try:
+            await self._consumer.commit(records)
+        except UnavailableError as error:
+            # Still owed, and sent again by the next call; a replay of the batch would change nothing.
+            self._log.warning("commit is owed", reason=str(error))
