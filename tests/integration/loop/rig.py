@@ -28,6 +28,9 @@ LIMIT_S = 300.0
 
 
 class Loop:
+    # How often a wait looks.
+    LOOK_S = 0.05
+
     def __init__(
         self, folder: Path, dsn: str, etcd: str, kafka: str, cluster: str, **environment: str
     ) -> None:
@@ -50,6 +53,8 @@ class Loop:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._supervised: dict[str, subprocess.Popen[bytes]] = {}
         self._roles: dict[str, str] = {}
+        # By a process's name: settings of its own, such as another way to a server.
+        self.routes: dict[str, dict[str, str]] = {}
 
     # --- processes -----------------------------------------------------------------------------------
 
@@ -60,7 +65,7 @@ class Loop:
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 [sys.executable, *self._command(role)],
-                env=self._environment,
+                env=self._environment | self.routes.get(name, {}),
                 cwd=Path(__file__).parents[3],
                 stdout=stream,
                 stderr=stream,
@@ -140,7 +145,7 @@ class Loop:
             except psycopg.OperationalError:
                 pass  # The test took PostgreSQL away.
             assert time.monotonic() < deadline, f"{what}: did not happen within {LIMIT_S:g} s\n{self.logs()}"
-            time.sleep(0.05)
+            time.sleep(self.LOOK_S)
 
     def check_whole(self, job: JobRow) -> None:
         """Every time of the schedule up to the last one that ran runs: none is lost, and no other time has
