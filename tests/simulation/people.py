@@ -116,7 +116,7 @@ class People:
             if next_ms is not None:
                 execution = fire_id(job_id, job.partition, next_ms)
                 cancel_execution(conn, TENANT, execution, job_id)
-                _transaction(conn).put(CANCELS, execution, True)
+                _transaction(conn).put(CANCELS, execution, execution)
 
         await self._store.run(cancel)
 

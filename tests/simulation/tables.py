@@ -37,9 +37,9 @@ def tables_of(server: MemoryPostgres) -> Tables:
     found = server.tables
     return Tables(
         int(server.now_ms()),
-        {job_id: stored.row.state for job_id, stored in found[rows.JOBS].items()},
+        {stored.row.job_id: stored.row.state for stored in found[rows.JOBS].values()},
         found[NOTES].values(),
-        found[CANCELS].keys(),
+        found[CANCELS].values(),
         found[rows.EXECUTIONS].values(),
         found[rows.SKIP_RANGES].values(),
         [work for work in found[rows.WORK_ROWS].values() if work.state == "open"],

@@ -17,7 +17,7 @@ from tests.servers import durable_etcd, fresh_database, hasty_kafka, started
 ClusterAt = Callable[[str], Cluster]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def calm_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """One that is left alone. What one cluster left there is of jobs that the next one does not know."""
     with started(hasty_kafka(tmp_path_factory.mktemp("kafka"))) as server:

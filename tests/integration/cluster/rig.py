@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import trio
+from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
 from shardwheel.bench.shards import is_settled, pid_of
@@ -28,6 +29,10 @@ from tests.simulation.checker import ViolationError, check, is_quiet, why_not_qu
 SHARDS = ("shard a", "shard b", "shard c")
 PLANTED = Path(__file__).parent / "planted.sql"
 _FIRED = "SELECT min(fired_through_ms), min(floor_ms) FROM shardwheel.partitions"
+_RAN = """
+SELECT 1 FROM shardwheel.executions
+ WHERE kind = 0 AND state = 'succeeded' AND partition = ANY(%s) AND scheduled_at > shardwheel.at(%s)
+"""
 _LOSE = """
 DELETE FROM shardwheel.executions WHERE execution_id =
  (SELECT execution_id FROM shardwheel.executions WHERE kind = 0 AND state = 'succeeded' LIMIT 1)
@@ -109,6 +114,12 @@ class Cluster(Loop):
         (found,) = (process for process in self._processes if process.pid == pid_of(shard_id))
         return found
 
+    def id_of(self, name: str) -> str:
+        """The name that a shard has in the cluster."""
+        pid = self._supervised[name].pid
+        (found,) = (shard_id for shard_id in self.view().members if pid_of(shard_id) == pid)
+        return found
+
     def now_ms(self) -> int:
         with self.connect() as conn:
             return read_now_ms(conn)
@@ -144,6 +155,16 @@ class Cluster(Loop):
         self.wait(f"{shard_id} is replaced", is_replaced)
         self.wait_fired()
 
+    def wait_ran(self, partitions: list[int]) -> None:
+        """Something that becomes due in these partitions from now on has run."""
+        since_ms = self.now_ms()
+
+        def ran() -> bool:
+            with self.connect() as conn:
+                return conn.execute(_RAN, [partitions, since_ms]).fetchone() is not None
+
+        self.wait("they are fired", ran)
+
     def wait_ended(self, shard_id: str) -> None:
         """It found itself replaced. Who comes instead is somebody new."""
         process = self.process_of(shard_id)
@@ -171,6 +192,16 @@ class Cluster(Loop):
     def go_on(self, shard_id: str) -> None:
         self.tell(f"{shard_id} goes on")
         self.process_of(shard_id).send_signal(signal.SIGCONT)
+
+    def reroute(self, name: str, *, etcd_port: int, postgres_port: int) -> None:
+        """Start this shard anew, with other ways to the servers."""
+        self.routes[name] = {
+            "SHARDWHEEL_ETCD_ENDPOINTS": f"127.0.0.1:{etcd_port}",
+            "SHARDWHEEL_POSTGRES_DSN": make_conninfo(self._dsn, port=postgres_port),
+        }
+        self.kill(shard_id := self.id_of(name))
+        self.wait_replaced(shard_id)
+        self.wait_whole()
 
     def arm(self, shard_id: str, step: str, number: signal.Signals) -> None:
         """It gets the signal when it comes to that step."""
