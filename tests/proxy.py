@@ -6,7 +6,8 @@
 
 `lose_answer_to` lets the request through and waits for the server's answer before it cuts both sides: the
 server has done it, surely. `lose_request` cuts before anything of it reaches the server. Each works once,
-on the first connection that sends the pattern. Patterns are looked for in single chunks: they must be part of
+on the first connection that sends the pattern. `split` lets nothing through in either direction, and breaks
+nothing, until `heal`: a network that is split. Patterns are looked for in single chunks: they must be part of
 one small write, without TLS. It runs in threads of its own, so it serves blocking and trio clients alike.
 """
 
@@ -32,6 +33,8 @@ class Proxy:
         self._target = (host, port)
         self._lock = threading.Lock()
         self._loss: _Loss | None = None
+        self.whole = threading.Event()
+        self.whole.set()
         self._pairs: list[_Pair] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -52,6 +55,12 @@ class Proxy:
     def lose_request(self, pattern: bytes) -> None:
         self._loss = _Loss(pattern, forward=False)
 
+    def split(self) -> None:
+        self.whole.clear()
+
+    def heal(self) -> None:
+        self.whole.set()
+
     def cut_all(self) -> None:
         """Break every connection that is open now; new ones are served."""
         with self._lock:
@@ -63,6 +72,7 @@ class Proxy:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.heal()
         self._thread.join(_JOIN_LIMIT_S)
         self.cut_all()
         for pair in self._pairs:
@@ -121,6 +131,7 @@ class _Pair:
     def _requests(self) -> None:
         with suppress(OSError):
             while chunk := self._client.recv(_CHUNK):
+                self._proxy.whole.wait()
                 loss = self._proxy.take_loss(chunk)
                 if loss is not None and not loss.forward:
                     break
@@ -132,6 +143,7 @@ class _Pair:
     def _answers(self) -> None:
         with suppress(OSError):
             while chunk := self._server.recv(_CHUNK):
+                self._proxy.whole.wait()
                 if self._muted.is_set():
                     break
                 self._client.sendall(chunk)

@@ -1,24 +1,22 @@
 """What must hold: rules 1 to 5 of design.md, from the jobs' definitions and the noted changes alone.
 
-`Watcher` looks at every commit (no illegal transition, nothing claimed that may not run). `check` looks at
-the end: every time of a schedule in force has an execution or a recorded skip, and nothing else has one.
+`Watcher` looks at every change of an execution (no illegal transition, nothing claimed that may not run) and
+at every run of a handler (none twice). `check` looks at the end: every time of a schedule in force has an
+execution or a recorded skip, and nothing else has one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from shardwheel.execution import TERMINAL_STATES, WAITING_STATES
 from shardwheel.ids import fire_id, text_of
-from shardwheel.memory import ownership, rows
-from shardwheel.memory.postgres_server import MemoryPostgres
-from shardwheel.memory.rows import Execution
-from shardwheel.memory.transaction import Transaction
+from shardwheel.memory.rows import Execution, SkipRange
 from shardwheel.missed import fire_time
 from shardwheel.store.job_row import JobRow
-from tests.simulation.people import CANCELS, NOTES
+from tests.simulation.tables import Tables
 
 UNFINISHED = WAITING_STATES | {"held", "running"}
 
@@ -28,23 +26,42 @@ class ViolationError(Exception):
 
 
 class Watcher:
-    """Sees every commit before it is applied."""
+    """Is told of every change of an execution, in order, and of every run."""
 
-    def __init__(self, server: MemoryPostgres) -> None:
-        self._server = server
-        # (execution, attempt) of handlers that ended well.
-        self.successes: set[tuple[str, int]] = set()
-        self.claims = 0
+    def __init__(self) -> None:
+        # By (execution, attempt): how often it was claimed (again only after a fail-over that lost the first
+        # claim), how often its handler began, and whether that ended well.
+        self._claimed: Counter[tuple[str, int]] = Counter()
+        self._begun: Counter[tuple[str, int]] = Counter()
+        self._succeeded: set[tuple[str, int]] = set()
         self.seen: list[ViolationError] = []
 
-    def commit(self, transaction: Transaction) -> None:
-        for key, new in transaction._writes.get(rows.EXECUTIONS, {}).items():
-            old: Execution | None = self._server.tables[rows.EXECUTIONS].get(key)
+    @property
+    def claims(self) -> int:
+        return self._claimed.total()
+
+    def begins(self, execution_id: str, attempt: int) -> None:
+        run = execution_id, attempt
+        self._begun[run] += 1
+        if self._begun[run] > self._claimed[run]:
+            self.seen.append(
+                ViolationError(f"execution {execution_id}: attempt {attempt} ran once too often")
+            )
+
+    def succeeds(self, execution_id: str, attempt: int) -> None:
+        self._succeeded.add((execution_id, attempt))
+
+    def change(self, old: Execution | None, new: Execution, job_state: str) -> None:
+        """`job_state`: that of its job, as the transaction saw it. What is seen is raised at the end: in a
+        simulated commit it would only crash a process."""
+        try:
             if old is not None:
                 self._check_change(old, new)
             if new.state == "running" and (old is None or old.state != "running"):
-                self.claims += 1
-                self._check_claim(new)
+                self._claimed[text_of(new.execution_id), new.attempt] += 1
+                _check_claim(new, job_state)
+        except ViolationError as error:
+            self.seen.append(error)
 
     def _check_change(self, old: Execution, new: Execution) -> None:
         name = f"execution {text_of(old.execution_id)}: {old.state} → {new.state}"
@@ -57,14 +74,14 @@ class Watcher:
         if old.state == "running" and new.state in WAITING_STATES and new.attempt != old.attempt + 1:
             raise ViolationError(f"{name}: put back under the same attempt")
         succeeds = old.state == "running" and new.state == "succeeded"
-        if succeeds and (text_of(old.execution_id), old.attempt) not in self.successes:
+        if succeeds and (text_of(old.execution_id), old.attempt) not in self._succeeded:
             raise ViolationError(f"{name}: attempt {old.attempt} never succeeded")
 
-    def _check_claim(self, new: Execution) -> None:
-        job: JobRow = self._server.tables[rows.JOBS][new.job_id].row
-        wished = new.origin == "trigger" and new.attempt == 1
-        if job.state == "deleted" or (job.state == "paused" and not wished):
-            raise ViolationError(f"execution {text_of(new.execution_id)} was claimed: its job is {job.state}")
+
+def _check_claim(new: Execution, job_state: str) -> None:
+    wished = new.origin == "trigger" and new.attempt == 1
+    if job_state == "deleted" or (job_state == "paused" and not wished):
+        raise ViolationError(f"execution {text_of(new.execution_id)} was claimed: its job is {job_state}")
 
 
 class Segment(NamedTuple):
@@ -94,10 +111,10 @@ class Segment(NamedTuple):
         return fire_time(job.timing.schedule, job.job_id, time_ms, job.anchor_ms or 0, job.jitter_ms)
 
 
-def segments(server: MemoryPostgres) -> dict[bytes, list[Segment]]:
+def segments(tables: Tables) -> dict[bytes, list[Segment]]:
     """Each job's states of its schedule, by the notes."""
     of_job: dict[bytes, dict[int, list[JobRow]]] = defaultdict(lambda: defaultdict(list))
-    for row in sorted(server.tables[NOTES].values(), key=lambda row: row.version):
+    for row in sorted(tables.notes, key=lambda row: row.version):
         of_job[row.job_id][row.schedule_no].append(row)
     found = {}
     for job_id, states in of_job.items():
@@ -107,64 +124,61 @@ def segments(server: MemoryPostgres) -> dict[bytes, list[Segment]]:
     return found
 
 
-def is_quiet(server: MemoryPostgres, through_ms: int) -> bool:
+def is_quiet(tables: Tables, through_ms: int) -> bool:
     """Everything up to that time has been fired, has met the claim, and is over."""
-    states = server.tables[ownership.TABLE].values()
-    if any(min(state.fired_through_ms, state.floor_ms) <= through_ms for state in states):
+    if any(min(state.fired_through_ms, state.floor_ms) <= through_ms for state in tables.partitions):
         return False
-    if any(work.state == "open" for work in server.tables[rows.WORK_ROWS].values()):
-        return False
-    table = server.tables[rows.EXECUTIONS].values()
-    return not any(
-        row.state in UNFINISHED and row.due_ms <= through_ms and not _waits_for_resume(server, row)
-        for row in table
+    return not tables.open_work and not any(
+        row.state in UNFINISHED and row.due_ms <= through_ms and not _waits_for_resume(tables, row)
+        for row in tables.executions
     )
 
 
-def _waits_for_resume(server: MemoryPostgres, row: Execution) -> bool:
-    job = server.tables[rows.JOBS][row.job_id].row
-    return row.state == "held" and row.reason == "paused" and job.state == "paused"
+def _waits_for_resume(tables: Tables, row: Execution) -> bool:
+    return row.state == "held" and row.reason == "paused" and tables.jobs[row.job_id] == "paused"
 
 
-def why_not_quiet(server: MemoryPostgres, through_ms: int) -> str:
-    states = [
+def why_not_quiet(tables: Tables, through_ms: int) -> str:
+    late = [
         (s.partition, s.owner, s.fired_through_ms - through_ms, s.floor_ms - through_ms)
-        for s in server.tables[ownership.TABLE].values()
+        for s in tables.partitions
+        if min(s.fired_through_ms, s.floor_ms) <= through_ms
     ]
     open_rows = [
         (text_of(x.execution_id), x.state, x.reason, x.attempt, x.due_ms - through_ms, x.reported)
-        for x in server.tables[rows.EXECUTIONS].values()
+        for x in tables.executions
         if x.state in UNFINISHED and x.due_ms <= through_ms
     ]
-    work = [w for w in server.tables[rows.WORK_ROWS].values() if w.state == "open"]
-    return f"stuck: partitions {states}, executions {open_rows}, work {work}"
+    return f"stuck: partitions {late}, executions {open_rows}, work {tables.open_work}"
 
 
-def check_fired(server: MemoryPostgres, through_ms: int) -> None:
+def check_fired(tables: Tables, through_ms: int) -> None:
     """Somebody has fired every partition up to that time."""
-    late = [s for s in server.tables[ownership.TABLE].values() if s.fired_through_ms < through_ms]
+    late = [s for s in tables.partitions if s.fired_through_ms < through_ms]
     if late:
         behind_ms = {state.partition: through_ms - state.fired_through_ms for state in late}
         raise ViolationError(f"nobody fires: {behind_ms} ms behind: {late}")
 
 
-def check(server: MemoryPostgres, through_ms: int) -> int:
+def check(tables: Tables, through_ms: int) -> int:
     """Look at every (job, time) up to that fire time; how many there were."""
-    known = segments(server)
-    if missing := set(server.tables[rows.JOBS]) - set(known):
+    known = segments(tables)
+    if missing := set(tables.jobs) - set(known):
         raise ViolationError(f"jobs without a note: {missing}")
-    return sum(_check_job(server, job_id, states, through_ms) for job_id, states in known.items())
+    own: dict[bytes, dict[bytes, Execution]] = defaultdict(dict)
+    for row in tables.executions:
+        if row.kind == 0:
+            own[row.job_id][row.execution_id] = row
+    return sum(_check_job(tables, own[job_id], states, through_ms) for job_id, states in known.items())
 
 
-def _check_job(server: MemoryPostgres, job_id: bytes, states: list[Segment], through_ms: int) -> int:
-    table = server.tables[rows.EXECUTIONS]
-    own = {x.execution_id: x for x in table.values() if x.job_id == job_id and x.kind == 0}
-    skips = [span for span in server.tables[rows.SKIP_RANGES].values() if span.job_id == job_id]
-    last_ms = int(server.now_ms()) + 10_000
+def _check_job(tables: Tables, own: Mapping[bytes, Execution], states: list[Segment], through_ms: int) -> int:
+    job_id, partition = states[0].job.job_id, states[0].job.partition
+    skips = [span for span in tables.skip_ranges if span.job_id == job_id]
+    last_ms = tables.now_ms + 10_000
     rightful: set[bytes] = set()
     count = 0
     for segment in states:
-        partition = segment.job.partition
         for time_ms in segment.times(last_ms):
             execution_id = fire_id(job_id, partition, time_ms)
             rightful.add(execution_id)
@@ -174,7 +188,7 @@ def _check_job(server: MemoryPostgres, job_id: bytes, states: list[Segment], thr
             if execution_id not in own and not any(s.first_ms <= time_ms <= s.last_ms for s in skips):
                 raise ViolationError(f"lost: {_describe(segment, time_ms)}")
     for execution_id, row in own.items():
-        if execution_id not in rightful and execution_id not in server.tables[CANCELS]:
+        if execution_id not in rightful and execution_id not in tables.cancelled:
             raise ViolationError(f"never scheduled: {row} of {states}")
         _check_reason(row, states)
     for span in skips:
@@ -204,7 +218,7 @@ def _check_reason(row: Execution, states: list[Segment]) -> None:
         raise ViolationError(f"skipped without a reason that holds: {row}")
 
 
-def _check_span(span: Any, states: list[Segment]) -> None:
+def _check_span(span: SkipRange, states: list[Segment]) -> None:
     """A skip range tells how many times of its schedule it stands for."""
     (segment,) = [state for state in states if state.job.schedule_no == span.schedule_no]
     times = [time_ms for time_ms in segment.times(span.last_ms) if time_ms >= span.first_ms]

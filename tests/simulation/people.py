@@ -25,10 +25,9 @@ from shardwheel.posting import parse_posting
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, delete_job, edit_job, get_job, pause_job, resume_job
 from shardwheel.store.requests import cancel_execution, trigger_job
+from tests.simulation.tables import CANCELS, NOTES
 from tests.simulation.world import World
 
-NOTES = "notes"
-CANCELS = "cancels"
 TENANT = "t"
 # How long the transactions of this task stay open after their work.
 long_s: ContextVar[float] = ContextVar("long_s", default=0.0)
@@ -117,7 +116,7 @@ class People:
             if next_ms is not None:
                 execution = fire_id(job_id, job.partition, next_ms)
                 cancel_execution(conn, TENANT, execution, job_id)
-                _transaction(conn).put(CANCELS, execution, True)
+                _transaction(conn).put(CANCELS, execution, execution)
 
         await self._store.run(cancel)
 

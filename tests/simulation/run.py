@@ -21,6 +21,8 @@ import trio
 from trio.testing import MockClock
 
 from shardwheel.handler import Fatal, Registry, Retryable
+from shardwheel.memory import rows
+from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.transaction import Transaction
 from shardwheel.partition import partition_of
 from shardwheel.records import Plan, Seat
@@ -33,7 +35,8 @@ from tests.simulation.checker import (
     why_not_quiet,
 )
 from tests.simulation.faults import Chaos
-from tests.simulation.people import CANCELS, NOTES, People
+from tests.simulation.people import People
+from tests.simulation.tables import CANCELS, NOTES, tables_of
 from tests.simulation.world import PARTITIONS, World, leaves
 
 CHAOS_S = 35.0
@@ -74,9 +77,9 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
     registry = Registry()
     world = World(seed, registry)
     world.postgres.tables |= {NOTES: {}, CANCELS: {}}
-    watcher = Watcher(world.postgres)
+    watcher = Watcher()
     registry.add("work", _handler(world, watcher), "short", None)
-    with _watching(watcher):
+    with _watching(world.postgres, watcher):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(world.supervise, "shard", world.shard)
             for role in ("second shard", "third shard")[: world.random.choice([0, 0, 1, 2])]:
@@ -90,7 +93,7 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
             through_ms = int(world.postgres.now_ms())
             await _until_quiet(world, watcher, through_ms)
             nursery.cancel_scope.cancel()
-    times = check(world.postgres, through_ms)
+    times = check(tables_of(world.postgres), through_ms)
     outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid))
 
 
@@ -106,21 +109,22 @@ async def _live(world: World) -> None:
 async def _until_quiet(world: World, watcher: Watcher, through_ms: int) -> None:
     fired_by_s = trio.current_time() + FIRED_WITHIN_S
     with trio.move_on_after(QUIET_LIMIT_S):
-        while not is_quiet(world.postgres, through_ms):
+        while not is_quiet(tables_of(world.postgres), through_ms):
             for ended in world.strange_ends:
                 raise ViolationError(f"a process ended of {ended!r}") from ended
             for seen in watcher.seen:
                 raise seen
             if trio.current_time() > fired_by_s:
-                check_fired(world.postgres, through_ms)
+                check_fired(tables_of(world.postgres), through_ms)
             await trio.sleep(1)
         return
-    raise ViolationError(why_not_quiet(world.postgres, through_ms))
+    raise ViolationError(why_not_quiet(tables_of(world.postgres), through_ms))
 
 
 def _handler(world: World, watcher: Watcher) -> Any:
     async def work(ctx: Any, params: Any) -> None:
         r = world.random
+        watcher.begins(ctx.execution_id, ctx.attempt)
         if world.slow:
             await trio.sleep(r.uniform(2, 9))
         await trio.sleep(r.choice([0.0, 0.05, 0.3, r.uniform(0, 12) if r.random() < 0.2 else 0.1]))
@@ -131,22 +135,21 @@ def _handler(world: World, watcher: Watcher) -> Any:
             raise Retryable("later", after_s=1)
         if chance < 0.2:
             raise ValueError("broken")
-        watcher.successes.add((ctx.execution_id, ctx.attempt))
+        watcher.succeeds(ctx.execution_id, ctx.attempt)
 
     return work
 
 
 @contextmanager
-def _watching(watcher: Watcher) -> Iterator[None]:
-    """Look at every commit first. What is seen is raised at the end: a process would only crash of it."""
+def _watching(server: MemoryPostgres, watcher: Watcher) -> Iterator[None]:
+    """Look at every commit before it is applied."""
     commit = Transaction.commit
 
     def watched(transaction: Transaction) -> None:
         if not transaction.ended.is_set():
-            try:
-                watcher.commit(transaction)
-            except ViolationError as error:
-                watcher.seen.append(error)
+            for key, new in transaction._writes.get(rows.EXECUTIONS, {}).items():
+                old = server.tables[rows.EXECUTIONS].get(key)
+                watcher.change(old, new, server.tables[rows.JOBS][new.job_id].row.state)
         commit(transaction)
 
     with patch.object(Transaction, "commit", watched):

@@ -28,6 +28,9 @@ LIMIT_S = 300.0
 
 
 class Loop:
+    # How often a wait looks.
+    LOOK_S = 0.05
+
     def __init__(
         self, folder: Path, dsn: str, etcd: str, kafka: str, cluster: str, **environment: str
     ) -> None:
@@ -49,34 +52,47 @@ class Loop:
         )
         self._processes: list[subprocess.Popen[bytes]] = []
         self._supervised: dict[str, subprocess.Popen[bytes]] = {}
+        self._roles: dict[str, str] = {}
+        # By a process's name: settings of its own, such as another way to a server.
+        self.routes: dict[str, dict[str, str]] = {}
 
     # --- processes -----------------------------------------------------------------------------------
 
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        log = self._folder / f"{command[0]}-{len(self._processes)}.log"
+    def start(self, role: str, name: str = "") -> subprocess.Popen[bytes]:
+        """Start a process. It is supervised under its name: that of its role, where there is one of these."""
+        name = name or role
+        log = self._folder / f"{name}-{len(self._processes)}.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [sys.executable, "-m", "shardwheel.cli", *command],
-                env=self._environment,
+                [sys.executable, *self._command(role)],
+                env=self._environment | self.routes.get(name, {}),
                 cwd=Path(__file__).parents[3],
                 stdout=stream,
                 stderr=stream,
             )
         self._processes.append(process)
-        self._supervised[command[0]] = process
+        self._supervised[name] = process
+        self._roles[name] = role
         return process
+
+    def _command(self, role: str) -> list[str]:
+        return ["-m", "shardwheel.cli", role]
 
     def start_all(self) -> tuple[subprocess.Popen[bytes], ...]:
         return tuple(self.start(role) for role in ("shard", "worker", "results"))
 
     def _supervise(self) -> None:
-        for role, process in list(self._supervised.items()):
+        for name, process in list(self._supervised.items()):
             if process.poll() is not None:
-                self.start(role)
+                self.start(self._roles[name], name)
+
+    def _meanwhile(self) -> None:
+        """What goes on while a test waits."""
+        self._supervise()
 
     def end(self, process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGKILL) -> int:
         """End one for good: nobody starts it again."""
-        self._supervised = {role: known for role, known in self._supervised.items() if known is not process}
+        self._supervised = {name: known for name, known in self._supervised.items() if known is not process}
         process.send_signal(number)
         return process.wait(LIMIT_S)
 
@@ -122,14 +138,14 @@ class Loop:
     def wait(self, what: str, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LIMIT_S
         while True:
-            self._supervise()
+            self._meanwhile()
             try:
                 if condition():
                     return
             except psycopg.OperationalError:
                 pass  # The test took PostgreSQL away.
             assert time.monotonic() < deadline, f"{what}: did not happen within {LIMIT_S:g} s\n{self.logs()}"
-            time.sleep(0.05)
+            time.sleep(self.LOOK_S)
 
     def check_whole(self, job: JobRow) -> None:
         """Every time of the schedule up to the last one that ran runs: none is lost, and no other time has

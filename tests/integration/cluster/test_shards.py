@@ -1,0 +1,70 @@
+"""Shards killed, and stopped for longer than their leases: as owners, as leader, as standby."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.integration.cluster.rig import Cluster
+from tests.integration.cluster.stepping import STORING
+from tests.simulation.checker import ViolationError
+
+pytestmark = pytest.mark.servers
+
+
+def test_owners_and_leaders_that_die_or_stand_still(cluster: Cluster) -> None:
+    cluster.kill(owner := cluster.followers()[0])
+    cluster.wait_replaced(owner)
+    cluster.wait_whole()
+
+    # With a watermark in its hand, which it wants to store when it wakes.
+    cluster.arm(owner := cluster.followers()[0], STORING, signal.SIGSTOP)
+    cluster.wait_reached(owner)
+    cluster.wait_replaced(owner)
+    cluster.go_on(owner)
+    cluster.wait_ended(owner)
+    assert cluster.refused(owner)
+    cluster.wait_whole()
+    assert owner not in cluster.view().members
+
+    cluster.kill(leader := cluster.leader())
+    cluster.wait_replaced(leader)
+    cluster.wait_whole()
+
+    cluster.stop(leader := cluster.leader())
+    cluster.wait_replaced(leader)
+    assert cluster.leader() != leader
+    cluster.go_on(leader)
+    cluster.wait_ended(leader)
+    cluster.wait_whole()
+    assert cluster.check() > 1000
+
+
+def test_a_standby_that_is_gone_when_it_is_needed(cluster: Cluster) -> None:
+    """The owner dies right after its standby: the third one has to load first."""
+    owner, standby = cluster.seat(0)
+    cluster.kill(standby)
+    cluster.kill(owner)
+    cluster.wait_replaced(owner)
+    cluster.wait_whole()
+
+    owner, standby = cluster.seat(0)
+    cluster.stop(standby)
+    cluster.kill(owner)
+    cluster.wait_replaced(owner)
+    cluster.go_on(standby)
+    cluster.wait_ended(standby)
+    cluster.wait_whole()
+    assert cluster.check() > 1000
+
+
+def test_the_check_would_find_a_lost_run_and_a_doubled_one(cluster: Cluster) -> None:
+    """The tests above can fail."""
+    cluster.check()
+    cluster.lose_a_run()
+    with pytest.raises(ViolationError, match="lost"):
+        cluster.check()
+    cluster.repeat_a_run()
+    with pytest.raises(ViolationError, match="once too often"):
+        cluster.check()

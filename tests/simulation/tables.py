@@ -1,0 +1,47 @@
+"""What the checker looks at: the tables as they stood at one moment, wherever they were read.
+
+The simulation reads them from the in-memory twin (`tables_of`), the tests of real processes from PostgreSQL
+(tests/integration/cluster/tables.py): the rules are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from shardwheel.memory import ownership, rows
+from shardwheel.memory.postgres_server import MemoryPostgres
+from shardwheel.memory.rows import Execution, SkipRange
+from shardwheel.ports import PartitionState
+from shardwheel.store.job_row import JobRow
+
+# Tables of the simulation's own: what people changed, and what they cancelled.
+NOTES = "notes"
+CANCELS = "cancels"
+
+
+class Tables(NamedTuple):
+    """`jobs`: their present states. `notes`: each job as every change of it by people left it."""
+
+    now_ms: int
+    jobs: Mapping[bytes, str]
+    notes: Collection[JobRow]
+    cancelled: Collection[bytes]
+    executions: Collection[Execution]
+    skip_ranges: Collection[SkipRange]
+    open_work: Collection[Any]
+    partitions: Collection[PartitionState]
+
+
+def tables_of(server: MemoryPostgres) -> Tables:
+    found = server.tables
+    return Tables(
+        int(server.now_ms()),
+        {stored.row.job_id: stored.row.state for stored in found[rows.JOBS].values()},
+        found[NOTES].values(),
+        found[CANCELS].values(),
+        found[rows.EXECUTIONS].values(),
+        found[rows.SKIP_RANGES].values(),
+        [work for work in found[rows.WORK_ROWS].values() if work.state == "open"],
+        found[ownership.TABLE].values(),
+    )
