@@ -56,7 +56,7 @@ class Lead:
         self._members = members
         self._now_ms = now_ms
         self._mirrored = mirrored
-        self._floor = FloorMover(store, bus)
+        self._floor = FloorMover(store, bus, now_ms)
         self._log = get_logger(shard=candidate.shard_id)
         self.leads = False
 
@@ -118,6 +118,8 @@ class Lead:
             try:
                 if self.leads:
                     await self._floor.run_once()
+                else:
+                    self._floor.fall_silent()
                 self._service.health.well("floor")
             except (UnavailableError, NotFoundError) as error:
                 self._service.health.unwell("floor", str(error))

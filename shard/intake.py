@@ -34,6 +34,8 @@ class Intake:
         self._topic_partitions = topic_partitions
         self._snapshots: dict[int, str] = {}
         self._horizons: dict[int, int] = {}
+        # Of the latest read of changes; none yet: "".
+        self.snapshot = ""
 
     @property
     def horizon_xid(self) -> int:
@@ -68,6 +70,7 @@ class Intake:
         # One read for all, since the oldest of their snapshots: at worst some see a change again. (Since a
         # newer one than its own, a partition would miss changes.)
         changes = await self._feed.changes(list(before), min(before.values(), key=_age))
+        self.snapshot = changes.snapshot
         # A partition may have been dropped, or loaded anew, while we waited.
         mine = [p for p in before if p in holdings and self._snapshots.get(p) == before[p]]
         stands = {p: Stand(holdings[p].wheel.stand_ms, self._horizons[p]) for p in mine}

@@ -11,6 +11,7 @@
     mirror   1 s                  shadows of what this shard may have to take over
     lease    TTL / 4              a sign of life; lost → the process ends and starts over as somebody new
     clock    3 s                  the database's clock
+    figures  1 s                  metrics
     sweep    2 s                  what events may have missed
     leave    at SIGTERM           let the others take over, then end the lease
 
@@ -20,6 +21,7 @@ others go on. Cut off from etcd and PostgreSQL both for `isolation_limit_s`, the
 
 from __future__ import annotations
 
+import time
 from collections import ChainMap
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
@@ -33,6 +35,7 @@ from shardwheel.logs import get_logger
 from shardwheel.metrics import (
     CLOCK_OFFSET,
     CLOCK_UNCERTAINTY,
+    HORIZON_AGE,
     PARTITIONS_OWNED,
     SHARD_HEARTBEAT_AGE,
     WHEEL_ENTRIES,
@@ -43,6 +46,7 @@ from shardwheel.service import Service
 from shardwheel.shard.following import Following
 from shardwheel.shard.ground import read_ground
 from shardwheel.shard.holding import Holding
+from shardwheel.shard.horizon import HorizonAge
 from shardwheel.shard.intake import Intake
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.membership import LeaseGoneError, Membership
@@ -119,6 +123,7 @@ class Shard:
             read_ground=lambda: read_ground(store, bus, topic_partitions),
             poke=self.poke,
         )
+        self._horizon_age = HorizonAge()
         self._sweep = Sweep(store, results_bus, topic_partitions, self.poke)
         self._log = get_logger(shard=self.shard_id)
 
@@ -146,6 +151,7 @@ class Shard:
         self._service.add_loop("ground", every("ground", 1.0, self._following.look_at_ground))
         self._service.add_loop("mirror", self._follow_owners)
         self._service.add_loop("doors", lambda: self._until_ending(self._suspicion.run))
+        self._service.add_loop("figures", every("figures", 1.0, self._tell_figures))
         self._service.add_loop("store", every("store", 1.0, self._store_watermarks))
         self._service.add_loop("clock", every("clock", 3.0, self._measure_clock))
         self._service.add_loop("intake", self._take_in)
@@ -238,11 +244,14 @@ class Shard:
             self._log.error("lease gone", reason=str(error), partitions=len(self.holdings))
             raise
         self._heard["etcd"] = trio.current_time()
-        SHARD_HEARTBEAT_AGE.labels(self.shard_id).set(0)
 
-    async def _store_watermarks(self) -> None:
+    async def _tell_figures(self) -> None:
+        """Waits for nobody, so that what stands still shows as that."""
+        SHARD_HEARTBEAT_AGE.labels(self.shard_id).set(trio.current_time() - self._heard["etcd"])
         PARTITIONS_OWNED.labels(self.shard_id).set(len(self.holdings))
         WHEEL_ENTRIES.labels(self.shard_id).set(sum(map(len, set(self.holdings.values()))))
+
+    async def _store_watermarks(self) -> None:
         await self._owner.store_watermarks()
         self._heard["postgres"] = trio.current_time()
         self._tell_unreadable()
@@ -255,7 +264,8 @@ class Shard:
 
     async def _measure_clock(self) -> None:
         await self.clock.run_once(self._store)
-        CLOCK_OFFSET.set(self.clock.offset_ms / 1000)
+        # To the wall clock, which is read for this figure alone: nothing here goes by it.
+        CLOCK_OFFSET.set(self.clock.now_ms() / 1000 - time.time())
         CLOCK_UNCERTAINTY.set(self.clock.uncertainty_ms / 1000)
 
     async def _take_in(self) -> None:
@@ -268,6 +278,8 @@ class Shard:
     async def _read_changes(self) -> None:
         shadows = cast(dict[int, Holding], self._mirror.shadows)
         await self._intake.run_once(ChainMap(self.holdings, shadows))
+        if self._intake.snapshot:
+            HORIZON_AGE.set(self._horizon_age.note(self._intake.snapshot, trio.current_time()))
         self._heard["postgres"] = trio.current_time()
 
     async def _sweep_mine(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from shardwheel.execution import ResultsStand
+from shardwheel.execution import Counts, ResultsStand
+from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
 from shardwheel.topics import RESULTS, RESULTS_GROUP, result_topics
@@ -21,6 +22,7 @@ class SweepStore(Protocol):
     async def sweep_completed(self, partitions: list[int]) -> int: ...
     async def sweep_overdue(self, partitions: list[int]) -> int: ...
     async def expand_work(self, partitions: list[int], most: int) -> int: ...
+    async def counts(self, partitions: list[int]) -> Counts: ...
     async def make_months(self) -> list[str]: ...
 
 
@@ -36,12 +38,15 @@ class Sweep:
 
     async def run_once(self, mine: list[int]) -> None:
         if not mine:
+            _tell(Counts({}, 0))
             return
         await self._store.sweep_lost(mine, await self._results_stand())
         await self._store.sweep_held(mine)
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
         await self._store.sweep_completed(mine)
+        if self._rounds % 5 == 0:
+            _tell(await self._store.counts(mine))
         if self._rounds % 30 == 0:
             await self._store.sweep_overdue(mine)
         if self._rounds % 1800 == 0:
@@ -53,5 +58,14 @@ class Sweep:
         generation = await generation_of(self._results_bus, [RESULTS], specs)
         committed = await self._results_bus.committed_offsets(RESULTS_GROUP, [RESULTS])
         ends = await self._results_bus.end_offsets([RESULTS])
+        RESULTS_LAG.set(sum(max(0, end - committed.get(place, 0)) for place, end in ends.items()))
         settled = {place.topic_partition: committed.get(place, 0) for place in ends}
         return ResultsStand(generation, settled)
+
+
+def _tell(counts: Counts) -> None:
+    """Of this shard's own partitions: all shards added up say how it is in the cluster."""
+    HELD.clear()
+    for reason, count in counts.held.items():
+        HELD.labels(reason).set(count)
+    DEAD_LETTERS.set(counts.dead_letters)

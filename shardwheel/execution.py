@@ -104,3 +104,10 @@ class ResultsStand(NamedTuple):
 
     generation: str
     settled: Mapping[int, int]
+
+
+class Counts(NamedTuple):
+    """How many executions are held in some partitions, by reason, and how many dead letters are open."""
+
+    held: Mapping[str, int]
+    dead_letters: int

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from psycopg import Connection
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held, ResultsStand, Settled
+from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
 from shardwheel.job import Changes
 from shardwheel.memory import (
     claim_statements,
@@ -30,7 +30,7 @@ from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.store import MemoryStore
 from shardwheel.memory.transaction import Transaction
 from shardwheel.ports import PartitionState
-from shardwheel.store import claim, expand, feed, floors, heartbeat, months, settle, sweep
+from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, settle, sweep
 from shardwheel.wire import Fire, Result
 
 P = ParamSpec("P")
@@ -84,6 +84,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def expand_work(self, partitions: Sequence[int], most: int) -> int:
         return await self.run(expand.expand_work, partitions, most)
+
+    async def counts(self, partitions: Sequence[int]) -> Counts:
+        return await self.run(counts.read_counts, partitions)
 
     async def make_months(self) -> list[str]:
         return await self.run(months.make_months)

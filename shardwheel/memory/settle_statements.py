@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -174,6 +175,13 @@ def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
             continue
         written.append(Written())
     return written[: given["most"]]
+
+
+@statement("counts")
+def counts(transaction: Transaction, given: Given) -> list[Any]:
+    held = Counter(row.reason for row in executions(transaction, given["partitions"], "held"))
+    dead = sum(row.partition in given["partitions"] for _, row in transaction.rows(DEAD_LETTERS))
+    return [*(("held", reason, count) for reason, count in held.items()), ("dead", None, dead)]
 
 
 @statement("sweep_overdue")

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held, ResultsStand, Settled
+from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
 from shardwheel.job import Changes
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.store import claim, expand, feed, floors, heartbeat, months, ownership, settle, sweep
+from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, ownership, settle, sweep
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
 
@@ -65,6 +65,9 @@ class PostgresStore:
 
     async def expand_work(self, partitions: Sequence[int], most: int) -> int:
         return await self._pool.run(expand.expand_work, partitions, most)
+
+    async def counts(self, partitions: Sequence[int]) -> Counts:
+        return await self._pool.run(counts.read_counts, partitions)
 
     async def make_months(self) -> list[str]:
         return await self._pool.run(months.make_months)
