@@ -160,10 +160,11 @@ class Mirror:
         states = {state.partition: state for state in taken}
         while self.loading.intersection(states):
             await self._loaded.wait()
+        self._drop_unfit(states)
         # The owner knew all changes below its X: so must we, before T moves on under an X like that.
         while behind := self._behind(states):
             await self._intake.run_once(behind)
-        self.drop([p for p, state in states.items() if p in self.shadows and not self._fits(state)])
+        self._drop_unfit(states)
         return self._wake({p: state for p, state in states.items() if p in self.shadows})
 
     def drop(self, partitions: Iterable[int]) -> None:
@@ -181,6 +182,9 @@ class Mirror:
         for partition in mine:
             del self.shadows[partition], self.states[partition]
         return dict(shadows)
+
+    def _drop_unfit(self, states: Mapping[int, PartitionState]) -> None:
+        self.drop([p for p, state in states.items() if p in self.shadows and not self._fits(state)])
 
     def _behind(self, states: Mapping[int, PartitionState]) -> dict[int, Holding]:
         """Shadows whose feed is not as far as their last owner's."""
@@ -224,7 +228,8 @@ class Mirror:
         states = {state.partition: state for state in await self._store.partitions(sorted(asked))}
         # What was dropped, promoted or loaded while we waited is none of this look's business.
         mine = [p for p, shadow in self.shadows.items() if asked.get(p) is shadow]
-        self.drop([p for p in mine if p not in states or not self._fits(states[p])])
+        self.drop([p for p in mine if p not in states])
+        self._drop_unfit({p: states[p] for p in mine if p in states})
         self.states.update({p: states[p] for p in mine if p in self.shadows})
         for group in self._groups():
             if group[0] in mine:
