@@ -19,6 +19,7 @@ from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.mirror import Mirror, Shadow
 from shardwheel.shard.orders import Orders
 from shardwheel.shard.ticker import Ticker
+from tests.simulation import world
 from tests.simulation.planting import FOREVER_XID, mutant, statement_replaced
 
 # --- harmless by itself -------------------------------------------------------------------------------
@@ -80,6 +81,16 @@ def stored_x_adopted() -> Sequence[Any]:
 
 
 # --- owning -------------------------------------------------------------------------------------------
+
+
+@mutant("a shard's name is used again while its former owner lives")
+def one_name_for_all() -> Sequence[Any]:
+    right = world.name_of
+
+    def name_of(role: str, birth: int) -> str:
+        return "shard" if "shard" in role else right(role, birth)
+
+    return [patch.object(world, "name_of", name_of)]
 
 
 @mutant("a refused owner whose key it is does not bump again")

@@ -75,6 +75,11 @@ class Process:
 Life = Callable[[Process], Awaitable[None]]
 
 
+def name_of(role: str, birth: int) -> str:
+    """A process's name: new with each of its lives."""
+    return f"{role}-{birth}"
+
+
 class World:
     def __init__(self, seed: int, registry: Registry) -> None:
         self.random = random.Random(seed)
@@ -108,7 +113,8 @@ class World:
         """Live, die, and live again as somebody new; until cancelled."""
         while True:
             self._births += 1
-            process = Process(self, f"{role}-{self._births}")
+            process = Process(self, name_of(role, self._births))
+            self.shut_doors.discard(process.name)
             self.processes[role] = process
             try:
                 with process.scope:
