@@ -51,6 +51,7 @@ class Chaos:
         world.postgres.start()
         for process in world.processes.values():
             process.gate.open()
+            process.store.feed.open()
             process.leases.faults = Faults()
 
     def _faults(self) -> list[Fault]:

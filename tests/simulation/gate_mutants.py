@@ -9,6 +9,7 @@ from unittest.mock import patch
 from shardwheel.execution import WAITING_STATES
 from shardwheel.job import JobEntry, JobState
 from shardwheel.memory import claim_statements, feed_statements, ownership, rows, settle_statements
+from shardwheel.memory.claim_statements import Said
 from shardwheel.memory.connection import Given
 from shardwheel.memory.rows import Execution
 from shardwheel.memory.transaction import Transaction
@@ -128,6 +129,18 @@ def without_for_share() -> Sequence[Any]:
         return None if found is None else found.row
 
     return [patch.object(claim_statements, "locked_job", unlocked)]
+
+
+@mutant("a message of an old schedule is recorded as skipped")
+def stale_is_skipped() -> Sequence[Any]:
+    choose = claim_statements.choose
+
+    def first(rivals: list[Said], jobs: dict[bytes, JobRow | None], row: Execution | None) -> Said | None:
+        stale = rivals[0]._replace(skip=True, skip_reason="paused")
+        right = choose(rivals, jobs, row)
+        return stale if right is None and row is None and jobs[stale.job_id] is not None else right
+
+    return [patch.object(claim_statements, "choose", first)]
 
 
 @mutant("a result of an old attempt is taken")

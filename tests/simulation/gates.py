@@ -12,9 +12,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 import trio
 
 from shardwheel.errors import UnavailableError
+from shardwheel.job import Changes
 from shardwheel.memory.bus import MemoryBus, MemoryConsumer, MemoryProducer
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.memory.leases import MemoryEtcd, MemoryLeases
+from shardwheel.memory.loop_store import MemoryLoopStore
 from shardwheel.memory.pool import MemoryPool
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.transaction import Transaction
@@ -56,6 +58,18 @@ class GatedPool(MemoryPool):
         result = await super().run(fn, *args, **kwargs)
         await self._gate.passed()
         return result
+
+
+class GatedStore(MemoryLoopStore):
+    """With a gate for the feed alone: one connection of many may hang while the others answer."""
+
+    def __init__(self, pool: GatedPool) -> None:
+        super().__init__(pool)
+        self.feed = Gate()
+
+    async def changes(self, partitions: Sequence[int], since: str) -> Changes:
+        await self.feed.passed()
+        return await super().changes(partitions, since)
 
 
 class GatedLeases(MemoryLeases):

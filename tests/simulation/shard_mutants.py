@@ -1,4 +1,4 @@
-"""Mistakes in what a shard does: floor and watermark, take-over and standby, the feed."""
+"""Mistakes in what a shard does: floor and watermark, take-over, the feed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from shardwheel.shard import arrivals, holding, intake
 from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.ground import Ground
 from shardwheel.shard.ledger import Ledger, Mark
-from shardwheel.shard.mirror import Mirror
 from shardwheel.shard.owner import Owner
 from shardwheel.shard.table import Records
 from shardwheel.shard.terms import AllTerms, Times
@@ -191,17 +190,6 @@ def timeline_ignored() -> Sequence[Any]:
         return not same_system(self, other)
 
     return [patch.object(Identity, "__eq__", same_system), patch.object(Identity, "__ne__", other_system)]
-
-
-# --- the standby --------------------------------------------------------------------------------------
-
-
-@mutant("the mirror is kept when Kafka's data was lost, or T went back")
-def mirror_of_another_ground() -> Sequence[Any]:
-    def fits(self: Mirror, state: PartitionState) -> bool:
-        return True
-
-    return [patch.object(Mirror, "_fits", fits)]
 
 
 # --- the feed -----------------------------------------------------------------------------------------

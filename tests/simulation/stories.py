@@ -15,8 +15,10 @@ import trio
 
 from shardwheel.memory import ownership
 from shardwheel.memory.leases import Faults
+from shardwheel.ports import Put
+from shardwheel.records import pin_key
 from shardwheel.topics import job_topics, result_topics
-from tests.simulation.world import TOPIC_PARTITIONS, Process, World
+from tests.simulation.world import PARTITIONS, TOPIC_PARTITIONS, Process, World
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -51,6 +53,11 @@ class Stories:
             self.stale_owner,
             self.claims_lost,
             self.late_result,
+            self.unread,
+            self.behind,
+            self.backlog,
+            self.unclaimed,
+            self.slow_hand_over,
         ]
 
     async def _while(self, least_s: float, most_s: float) -> None:
@@ -62,9 +69,9 @@ class Stories:
         lives = [process for process in self._world.processes.values() if process.name == state.owner]
         return lives[0] if lives else None
 
-    async def _until_taken_from(self, owner: Process) -> Process | None:
+    async def _until_taken_from(self, owner: Process, within_s: float = 9.0) -> Process | None:
         """Who owns what this one owned; nobody, if that takes too long."""
-        with trio.move_on_after(9):
+        with trio.move_on_after(within_s):
             while (heir := self._owner()) in (owner, None):
                 await trio.sleep(0.1)
             return heir
@@ -82,6 +89,45 @@ class Stories:
         if (owner := self._owner()) is not None:
             owner.crash()
         kafka.lose_acks = False
+
+    async def unread(self) -> None:
+        """The owner's feed hangs while its watermarks are stored: what changes now, only its standby sees.
+        Then the owner dies."""
+        owner = self._owner()
+        if owner is not None:
+            owner.store.feed.shut()
+            await self._while(1.5, 4.5)
+            owner.crash()
+        await self._while(1.0, 4.0)
+
+    async def behind(self) -> None:
+        """The standby's feed hangs: what changes now, only the owner sees, and stores a horizon that says so.
+        Then the owner dies, and the standby hears again."""
+        owner = self._owner()
+        others = [process for process in self._world.processes.values() if process is not owner]
+        for process in others:
+            process.store.feed.shut()
+        await self._while(2.0, 4.5)
+        if owner is not None:
+            owner.crash()
+            await self._until_taken_from(owner, within_s=1.0)
+        for process in others:
+            process.store.feed.open()
+        await self._while(1.0, 4.0)
+
+    async def backlog(self) -> None:
+        """The owner stands still for so long that its times are missed. Whoever is the owner then catches
+        them up, at a limited rate, and dies over it."""
+        owner = self._owner()
+        if owner is not None:
+            owner.gate.shut()
+            await self._while(3.0, 6.0)
+            await self._until_taken_from(owner, within_s=4.0)
+            owner.gate.open()
+            await self._while(0.8, 3.0)
+            if (heir := self._owner()) is not None:
+                heir.crash()
+        await self._while(1.0, 4.0)
 
     async def half_written(self) -> None:
         """One topic partition takes nothing, the others do; the owner dies before what waited arrives."""
@@ -119,6 +165,28 @@ class Stories:
     def _lose_kafka(self) -> None:
         self._world.kafka.wipe()
         self._world.kafka.create(job_topics(TOPIC_PARTITIONS) + result_topics(TOPIC_PARTITIONS))
+
+    async def unclaimed(self) -> None:
+        """The workers stand still, and Kafka loses what none of them has read."""
+        workers = [process for role, process in self._world.processes.items() if "worker" in role]
+        for worker in workers:
+            worker.gate.shut()
+        await self._while(3.0, 6.0)
+        self._lose_kafka()
+        for worker in workers:
+            worker.gate.open()
+        await self._while(2.0, 5.0)
+
+    async def slow_hand_over(self) -> None:
+        """Partitions are moved while acknowledgements take their time: meanwhile the other ticks go on."""
+        world = self._world
+        world.kafka.ack_delay_s = 1.2
+        shards = [process.name for role, process in world.processes.items() if "shard" in role]
+        for partition in range(PARTITIONS):
+            world.etcd.settle()
+            world.etcd.txn([], [Put(pin_key(partition), self._random.choice(shards).encode())])
+        await self._while(3.0, 6.0)
+        world.kafka.ack_delay_s = 0.0
 
     async def claims_lost(self) -> None:
         """PostgreSQL fails over to a standby that knows of the fires, but not of their claims: the workers

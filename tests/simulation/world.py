@@ -19,7 +19,7 @@ from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.handler import Registry
 from shardwheel.memory.etcd_server import MemoryEtcd
 from shardwheel.memory.kafka_server import MemoryKafka
-from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
+from shardwheel.memory.loop_store import loop_server
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.records import Member
 from shardwheel.results.processor import Processor
@@ -27,7 +27,7 @@ from shardwheel.service import Service
 from shardwheel.shard.shard import Shard
 from shardwheel.topics import job_topics, result_topics
 from shardwheel.workers.worker import Worker
-from tests.simulation.gates import Gate, GatedBus, GatedLeases, GatedPool
+from tests.simulation.gates import Gate, GatedBus, GatedLeases, GatedPool, GatedStore
 
 PARTITIONS = 3
 TOPIC_PARTITIONS = 2
@@ -53,7 +53,7 @@ class Process:
         self.service = QuietService(name)
         self.bus = GatedBus(world.kafka, self.gate)
         self.leases = GatedLeases(world.etcd, self.gate)
-        self.store = MemoryLoopStore(GatedPool(world.postgres, self.gate, CALL_LIMIT_S))
+        self.store = GatedStore(GatedPool(world.postgres, self.gate, CALL_LIMIT_S))
         self.scope = trio.CancelScope()
 
     def crash(self) -> None:
@@ -73,6 +73,11 @@ class Process:
 
 
 Life = Callable[[Process], Awaitable[None]]
+
+
+def name_of(role: str, birth: int) -> str:
+    """A process's name: new with each of its lives."""
+    return f"{role}-{birth}"
 
 
 class World:
@@ -108,7 +113,8 @@ class World:
         """Live, die, and live again as somebody new; until cancelled."""
         while True:
             self._births += 1
-            process = Process(self, f"{role}-{self._births}")
+            process = Process(self, name_of(role, self._births))
+            self.shut_doors.discard(process.name)
             self.processes[role] = process
             try:
                 with process.scope:

@@ -82,6 +82,10 @@ class Cluster(Loop):
         super()._meanwhile()
         self.people.act()
 
+    def close(self) -> None:
+        self.people.settle()
+        super().close()
+
     # --- looking -------------------------------------------------------------------------------------
 
     def view(self) -> View:
@@ -92,9 +96,15 @@ class Cluster(Loop):
         return trio.run(look)
 
     def leader(self) -> str:
-        leader = self.view().leader
-        assert leader is not None
-        return leader.shard_id
+        found: list[str] = []
+
+        def leads() -> bool:
+            leader = self.view().leader
+            found.extend([] if leader is None else [leader.shard_id])
+            return bool(found)
+
+        self.wait("somebody leads", leads)
+        return found[0]
 
     def followers(self) -> list[str]:
         """The shards that do not lead."""
@@ -111,8 +121,8 @@ class Cluster(Loop):
         return sorted(self.view().owned_by(shard_id))
 
     def process_of(self, shard_id: str) -> subprocess.Popen[bytes]:
-        (found,) = (process for process in self._processes if process.pid == pid_of(shard_id))
-        return found
+        """The latest of that number: numbers of processes come again."""
+        return [process for process in self._processes if process.pid == pid_of(shard_id)][-1]
 
     def id_of(self, name: str) -> str:
         """The name that a shard has in the cluster."""
@@ -206,22 +216,28 @@ class Cluster(Loop):
     def arm(self, shard_id: str, step: str, number: signal.Signals) -> None:
         """It gets the signal when it comes to that step."""
         self.tell(f"{number.name} for {shard_id} at: {step}")
+        (self._steps / f"{pid_of(shard_id)}.reached").unlink(missing_ok=True)
         fresh = self._steps / "fresh"
         fresh.write_text(f"{step} {number.name}")
         fresh.rename(self._steps / f"{pid_of(shard_id)}.armed")
 
-    def wait_reached(self, shard_id: str) -> None:
-        self.wait(f"{shard_id} comes to the step", (self._steps / f"{pid_of(shard_id)}.reached").exists)
+    def comes_to_it(self, shard_id: str) -> bool:
+        """Wait until it has come to the step. False: it ended before, as on a machine so busy that its lease
+        was not renewed in time."""
+        process, reached = self.process_of(shard_id), self._steps / f"{pid_of(shard_id)}.reached"
+        self.wait(f"{shard_id} comes to the step", lambda: reached.exists() or process.poll() is not None)
+        return reached.exists()
 
     def refused(self, shard_id: str) -> list[int]:
         """The partitions whose watermark it was not allowed to store."""
         file = self._steps / f"{pid_of(shard_id)}.refused"
         return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def say(self, *arguments: str) -> None:
-        """A command of shardctl, in this process."""
-        self.tell(" ".join(arguments))
-        answer = CliRunner().invoke(app, list(arguments), env=self._environment)
+    def move(self, partition: int, target: str) -> None:
+        """`shardctl partition move`, in this process."""
+        self.tell(f"move {partition} to {target}")
+        command = ["partition", "move", str(partition), "--to", target]
+        answer = CliRunner().invoke(app, command, env=self._environment)
         assert answer.exception is None, answer.exception
 
     # --- what must hold ------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.servers
 def test_the_old_owner_at_each_step(cluster: Cluster) -> None:
     for step in HANDING_OVER:
         for fault in (signal.SIGKILL, signal.SIGSTOP):
-            source, target = two_shards(cluster)
-            move(cluster, source, target, victim=source, step=step, fault=fault)
+            cut_off(cluster, step, fault, of_the_old_owner=True)
         cluster.wait_whole()
     assert cluster.check() > 1000
 
@@ -24,26 +23,33 @@ def test_the_old_owner_at_each_step(cluster: Cluster) -> None:
 def test_the_new_owner_at_each_step(cluster: Cluster) -> None:
     for step in TAKING:
         for fault in (signal.SIGKILL, signal.SIGSTOP):
-            source, target = two_shards(cluster)
-            move(cluster, source, target, victim=target, step=step, fault=fault)
+            cut_off(cluster, step, fault, of_the_old_owner=False)
         cluster.wait_whole()
     assert cluster.check() > 1000
 
 
-def two_shards(cluster: Cluster) -> list[str]:
-    """Those that have been there the longest: one that was killed may be back already, and own nothing."""
-    members = cluster.view().members.values()
-    return [member.shard_id for member in sorted(members, key=lambda member: member.started_at_ms)][:2]
-
-
-def move(
-    cluster: Cluster, source: str, target: str, *, victim: str, step: str, fault: signal.Signals
-) -> None:
+def cut_off(cluster: Cluster, step: str, fault: signal.Signals, *, of_the_old_owner: bool) -> None:
     """Move a partition; one of the two gets the signal when it comes to this step. The others go on."""
-    cluster.arm(victim, step, fault)
-    cluster.say("partition", "move", str(cluster.owned_by(source)[0]), "--to", target)
-    cluster.wait_reached(victim)
+    reached = False
+    while not reached:
+        old, new = two_shards(cluster)
+        victim = old if of_the_old_owner else new
+        cluster.arm(victim, step, fault)
+        cluster.move(cluster.owned_by(old)[0], new)
+        reached = cluster.comes_to_it(victim)
     cluster.wait_replaced(victim)
     if fault == signal.SIGSTOP:
         cluster.go_on(victim)
         cluster.wait_ended(victim)
+
+
+def two_shards(cluster: Cluster) -> list[str]:
+    """Those that have been there the longest: one that was killed may be back already, and own nothing."""
+    cluster.wait("two own something", lambda: len(owners(cluster)) >= 2)
+    return owners(cluster)[:2]
+
+
+def owners(cluster: Cluster) -> list[str]:
+    view = cluster.view()
+    members = sorted(view.members.values(), key=lambda member: member.started_at_ms)
+    return [member.shard_id for member in members if view.owned_by(member.shard_id)]

@@ -20,7 +20,7 @@ def test_owners_and_leaders_that_die_or_stand_still(cluster: Cluster) -> None:
 
     # With a watermark in its hand, which it wants to store when it wakes.
     cluster.arm(owner := cluster.followers()[0], STORING, signal.SIGSTOP)
-    cluster.wait_reached(owner)
+    assert cluster.comes_to_it(owner)
     cluster.wait_replaced(owner)
     cluster.go_on(owner)
     cluster.wait_ended(owner)
