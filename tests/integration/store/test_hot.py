@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,6 +13,7 @@ import pytest
 
 from shardwheel.execution import Claimed, ExecutionState, ResultsStand
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.migrate import FOLDER, migrate
 from shardwheel.store.settle import settle
 from shardwheel.store.sweep import sweep_claims, sweep_completed, sweep_lost
 from shardwheel.wire import Fire, Outcome
@@ -144,6 +147,25 @@ def test_a_job_is_not_over_while_anything_of_it_runs_waits_or_is_held(gate: Gate
         assert sweep_completed(gate.conn, ALL) == 0
     _set_state(gate, claimed, "succeeded")
     assert sweep_completed(gate.conn, ALL) == 1
+
+
+def test_what_was_there_before_the_migration_is_found_after_it(database: str, tmp_path: Path) -> None:
+    for file in FOLDER.glob("000[1-8]_*.sql"):
+        shutil.copy(file, tmp_path)
+    with psycopg.connect(database, autocommit=True) as conn:
+        migrate(conn, folder=tmp_path)
+        before = Gate(database)
+        states = [*PENDING, ExecutionState.RUNNING, ExecutionState.SUCCEEDED]
+        rows = {state: before.waiting(NOON_MS + place, state=state) for place, state in enumerate(states)}
+        conn.execute(END_LEASES)
+        conn.execute("UPDATE shardwheel.executions SET claim_token = gen_random_uuid()")
+        migrate(conn)
+        assert claims(before) == [{rows[ExecutionState.RUNNING].execution_id}]
+        for state, fire in rows.items():
+            row = before.row(fire)
+            assert row is not None and row["pending"] == (state if state in PENDING else None)
+        assert sweep_lost(conn, ALL, NOWHERE) == {"queued": 1}
+        before.close()
 
 
 def _set_state(gate: Gate, one: Claimed, state: str) -> None:
