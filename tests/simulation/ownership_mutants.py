@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shardwheel.job import JobEntry
 from shardwheel.memory import ownership
@@ -13,11 +16,13 @@ from shardwheel.memory.transaction import Transaction
 from shardwheel.ports import PartitionState
 from shardwheel.records import Holder, Seat, View
 from shardwheel.shard import intake, orders
-from shardwheel.shard.holding import Holding, Stand
+from shardwheel.shard.arrivals import Stand
+from shardwheel.shard.holding import Holding
 from shardwheel.shard.intake import Intake
 from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.mirror import Mirror, Shadow
 from shardwheel.shard.orders import Orders
+from shardwheel.shard.table import Rows
 from shardwheel.shard.ticker import Ticker
 from tests.simulation import world
 from tests.simulation.planting import FOREVER_XID, mutant, statement_replaced
@@ -48,18 +53,19 @@ def mirror_of_another_ground() -> Sequence[Any]:
 
 @mutant("the mirror drops what waits and is due", given=no_net)
 def mirror_drops_waits() -> Sequence[Any]:
-    def pass_waiting(self: Shadow, row: int, stand: Stand) -> None:
-        del self._waiting[row]
-        self._release(row)
+    is_kept = Shadow._is_kept
 
-    return [patch.object(Shadow, "_pass_waiting", pass_waiting)]
+    def none_is_kept(self: Shadow, rows: Rows, stand: Stand) -> NDArray[np.bool_]:
+        return is_kept(self, rows, stand._replace(horizon_xid=FOREVER_XID))
+
+    return [patch.object(Shadow, "_is_kept", none_is_kept)]
 
 
 @mutant("the mirror stands on T alone")
 def mirror_on_t_alone() -> Sequence[Any]:
-    def take_jobs(self: Shadow, entries: Iterable[JobEntry], stand: Stand) -> None:
-        stand = self._stand or stand
-        Holding.take_jobs(self, entries, stand._replace(horizon_xid=FOREVER_XID))
+    def take_jobs(self: Shadow, entries: Sequence[JobEntry], stands: Mapping[int, Stand]) -> None:
+        on_t = {p: (self._stand or stand)._replace(horizon_xid=FOREVER_XID) for p, stand in stands.items()}
+        Holding.take_jobs(self, entries, on_t)
 
     return [patch.object(Shadow, "take_jobs", take_jobs)]
 
