@@ -37,7 +37,7 @@ def some_jobs(count: int) -> list[JobEntry]:
         last_ms = dice.choice([None, NOON_MS + dice.randrange(MINUTE_MS)])
         job = dice.choice(
             [
-                every(dice.randrange(200, 30_000), **fields, last_ms=last_ms),
+                every(dice.randrange(200, 5_000), **fields, last_ms=last_ms),
                 every(1_000, **fields, last_ms=last_ms)._replace(schedule=minutely),
                 once(NOON_MS + dice.randrange(MINUTE_MS), **fields),
             ]
