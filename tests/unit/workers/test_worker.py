@@ -1,4 +1,4 @@
-"""A worker on a bus in memory: it holds as many attempts as it has slots, and gives back what it can't end."""
+"""A worker on a bus in memory: it holds as many attempts as it has slots, and gives back what won't end."""
 
 from __future__ import annotations
 
