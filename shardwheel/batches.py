@@ -43,18 +43,22 @@ class Batches:
     async def step(self, most: int, wait_s: float) -> int:
         """Take a batch of up to `most` and begin its work; returns its size."""
         records = await self._consumer.take(most, wait_s)
-        done = await self._finish()
+        done = await self._worked()
         if records:
             self._begin(records)
         if len(records) < most:
-            done = [*done, *await self._finish()]
+            done = [*done, *await self._worked()]
         await self._commit(done)
         return len(records)
 
+    async def finish(self) -> None:
+        """Wait for what is in work, and commit it."""
+        await self._commit(await self._worked())
+
     async def close(self) -> None:
-        """Finish what is in work, commit it, and leave the group."""
+        """Finish, and leave the group."""
         try:
-            await self._commit(await self._finish())
+            await self.finish()
         finally:
             await self._consumer.close()
 
@@ -66,7 +70,7 @@ class Batches:
         await self._work(records)
         idle.set()
 
-    async def _finish(self) -> Sequence[Record]:
+    async def _worked(self) -> Sequence[Record]:
         """Wait for the work in hand; returns the records that may be committed now."""
         await self._idle.wait()
         done, self._in_work = self._in_work, ()

@@ -132,6 +132,8 @@ class Worker:
                     if room > 0:
                         consumer.resume()
                         await batches.step(min(BATCH, room), WAIT_S)
+                    elif batches.in_work:
+                        await batches.finish()
                     else:
                         await self._wait_for_room(consumer)
                     self._service.health.well(f"take {priority.name.lower()}")
