@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import trio
@@ -19,12 +20,13 @@ from shardwheel.bench.shards import is_settled, pid_of
 from shardwheel.cli import app
 from shardwheel.errors import UnavailableError
 from shardwheel.etcd import Etcd
+from shardwheel.partition import PARTITIONS
 from shardwheel.records import View, read_view
 from shardwheel.store.jobs import read_now_ms
 from tests.integration.cluster.people import People
-from tests.integration.cluster.tables import read_runs, read_tables, retell
+from tests.integration.cluster.tables import Evidence, judge, read_evidence
 from tests.integration.loop.rig import Loop
-from tests.simulation.checker import ViolationError, check, is_quiet, why_not_quiet
+from tests.simulation.checker import ViolationError, is_quiet, why_not_quiet
 
 SHARDS = ("shard a", "shard b", "shard c")
 PLANTED = Path(__file__).parent / "planted.sql"
@@ -32,10 +34,6 @@ _FIRED = "SELECT min(fired_through_ms), min(floor_ms) FROM shardwheel.partitions
 _RAN = """
 SELECT 1 FROM shardwheel.executions
  WHERE kind = 0 AND state = 'succeeded' AND partition = ANY(%s) AND scheduled_at > shardwheel.at(%s)
-"""
-_LOSE = """
-DELETE FROM shardwheel.executions WHERE execution_id =
- (SELECT execution_id FROM shardwheel.executions WHERE kind = 0 AND state = 'succeeded' LIMIT 1)
 """
 
 
@@ -156,11 +154,11 @@ class Cluster(Loop):
         self.wait("every partition is fired", lambda: self._fired_and_claimed_ms()[0] > until_ms)
 
     def wait_replaced(self, shard_id: str) -> None:
-        """It is no member any more, and others fire all there is."""
+        """Others own and fire all there is."""
 
         def is_replaced() -> bool:
             view = self.view()
-            return shard_id not in view.members and len(view.owners) == 256 and not view.owned_by(shard_id)
+            return len(view.owners) == PARTITIONS and not view.owned_by(shard_id)
 
         self.wait(f"{shard_id} is replaced", is_replaced)
         self.wait_fired()
@@ -203,12 +201,19 @@ class Cluster(Loop):
         self.tell(f"{shard_id} goes on")
         self.process_of(shard_id).send_signal(signal.SIGCONT)
 
-    def reroute(self, name: str, *, etcd_port: int, postgres_port: int) -> None:
-        """Start this shard anew, with other ways to the servers."""
+    @contextmanager
+    def rerouted(self, name: str, *, etcd_port: int, postgres_port: int) -> Iterator[None]:
+        """A shard is started anew, with other ways to the servers, for as long as the block runs."""
         self.routes[name] = {
             "SHARDWHEEL_ETCD_ENDPOINTS": f"127.0.0.1:{etcd_port}",
             "SHARDWHEEL_POSTGRES_DSN": make_conninfo(self._dsn, port=postgres_port),
         }
+        self._start_anew(name)
+        yield
+        del self.routes[name]
+        self._start_anew(name)
+
+    def _start_anew(self, name: str) -> None:
         self.kill(shard_id := self.id_of(name))
         self.wait_replaced(shard_id)
         self.wait_whole()
@@ -245,39 +250,28 @@ class Cluster(Loop):
     def check(self) -> int:
         """Every time up to now ran once, or is on record as skipped, and nothing else is; how many there
         were."""
-        self.people.settle()
-        through_ms = self.now_ms()
-        self.wait("everything was claimed", lambda: min(self._fired_and_claimed_ms()) > through_ms)
+        found, through_ms = self.evidence()
         try:
-            self.wait("everything is over", lambda: self._is_quiet(through_ms))
-        except AssertionError as error:
-            with self.connect() as conn:
-                error.add_note(why_not_quiet(read_tables(conn), through_ms))
-            raise
-        with self.connect() as conn, conn.transaction():
-            runs_before = read_runs(self._runs)
-            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            tables = read_tables(conn)
-            watcher = retell(conn, runs_before, read_runs(self._runs))
-        try:
-            for seen in watcher.seen:
-                raise seen
-            return check(tables, through_ms)
+            return judge(found, through_ms)
         except ViolationError as error:
             error.add_note("\n".join([*self._story, self.logs()]))
             raise
 
-    def lose_a_run(self) -> None:
-        """As if it had never been."""
-        with self.connect() as conn:
-            conn.execute(_LOSE)
+    def evidence(self) -> tuple[Evidence, int]:
+        """What there is to see once everything is over that was due by now, and that time."""
+        self.people.settle()
+        through_ms = self.now_ms()
+        self.wait("everything was claimed", lambda: min(self._fired_and_claimed_ms()) > through_ms)
+        found: list[Evidence] = []
 
-    def repeat_a_run(self) -> None:
-        """As if a handler had run a second time."""
-        with self._runs.open("a") as file:
-            file.write(next(line for line in read_runs(self._runs) if line.startswith("begins")) + "\n")
+        def over() -> bool:
+            with self.connect() as conn:
+                found[:] = [read_evidence(conn, self._runs)]
+            return is_quiet(found[0].tables, through_ms)
 
-    def _is_quiet(self, through_ms: int) -> bool:
-        with self.connect() as conn, conn.transaction():
-            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            return is_quiet(read_tables(conn), through_ms)
+        try:
+            self.wait("everything is over", over)
+        except AssertionError as error:
+            error.add_note(why_not_quiet(found[0].tables, through_ms))
+            raise
+        return found[0], through_ms

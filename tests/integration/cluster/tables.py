@@ -1,9 +1,9 @@
-"""The tables of a real cluster, as the simulation's checker looks at them."""
+"""What a real cluster leaves behind, as the simulation's checker looks at it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
@@ -13,7 +13,7 @@ from shardwheel.partition import PARTITIONS
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.ownership import read_partitions
-from tests.simulation.checker import Watcher
+from tests.simulation.checker import Watcher, check
 from tests.simulation.tables import Tables
 
 Connection = psycopg.Connection[Any]
@@ -49,27 +49,51 @@ def read_tables(conn: Connection) -> Tables:
     )
 
 
-def retell(conn: Connection, runs_before: list[str], runs_after: list[str]) -> Watcher:
-    """Tell a watcher of every change of an execution and of every run, from what was written down. Runs are
-    read before and after the changes: whatever began had been claimed by then, whatever was settled as
-    succeeded had said so before."""
+class Evidence(NamedTuple):
+    """What a cluster has left behind: its tables, every change of an execution in order, and what handlers
+    wrote down, read before and after the rest: whatever began had been claimed by then, whatever was settled
+    as succeeded had said so before."""
+
+    tables: Tables
+    changes: list[tuple[Any, ...]]
+    runs_before: list[str]
+    runs_after: list[str]
+
+
+def read_evidence(conn: Connection, runs: Path) -> Evidence:
+    """Of one snapshot: people and processes go on meanwhile."""
+    runs_before = _lines(runs)
+    with conn.transaction():
+        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        tables, changes = read_tables(conn), conn.execute(_CHANGES).fetchall()
+    return Evidence(tables, changes, runs_before, _lines(runs))
+
+
+def judge(found: Evidence, through_ms: int) -> int:
+    """`ViolationError` if a rule was broken; else how many (job, time) up to that time there were."""
+    for seen in _retell(found).seen:
+        raise seen
+    return check(found.tables, through_ms)
+
+
+def _retell(found: Evidence) -> Watcher:
     watcher = Watcher()
-    for word, execution_id, attempt in map(str.split, runs_after):
+    for word, execution_id, attempt in map(str.split, found.runs_after):
         if word == "succeeds":
             watcher.succeeds(execution_id, int(attempt))
-    for execution_id, job_id, origin, job_state, *states in conn.execute(_CHANGES):
+    for execution_id, job_id, origin, job_state, *states in found.changes:
         like = Execution(execution_id, "", 0, job_id, 0, origin, "", 0, 0)
         old, new = (
             like._replace(state=state, attempt=attempt, claim_token=token)
             for state, attempt, token in (states[:3], states[3:])
         )
         watcher.change(old if old.state else None, new, job_state)
-    for word, execution_id, attempt in map(str.split, runs_before):
+    for word, execution_id, attempt in map(str.split, found.runs_before):
         if word == "begins":
             watcher.begins(execution_id, int(attempt))
     return watcher
 
 
-def read_runs(file: Path) -> list[str]:
+def _lines(file: Path) -> list[str]:
     """Whole lines only: the last one may be on its way."""
     return file.read_text().split("\n")[:-1] if file.exists() else []

@@ -7,15 +7,13 @@ import shutil
 import pytest
 
 from shardwheel.compose.etcd import EtcdServer
-from tests.integration.cluster.conftest import ClusterAt
+from tests.integration.cluster.rig import Cluster
 
 pytestmark = pytest.mark.servers
 LONGER_THAN_A_LEASE_S = 4.0
 
 
-def test_etcd_killed_frozen_and_wiped(cluster_at: ClusterAt, harmed_etcd: EtcdServer) -> None:
-    cluster = cluster_at(harmed_etcd.address)
-
+def test_etcd_killed_frozen_and_wiped(cluster: Cluster, harmed_etcd: EtcdServer) -> None:
     cluster.tell("kill etcd")
     harmed_etcd.kill()
     cluster.wait_fired(LONGER_THAN_A_LEASE_S)

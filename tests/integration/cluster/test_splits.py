@@ -13,14 +13,17 @@ pytestmark = pytest.mark.servers
 
 
 def test_a_shard_that_is_split_from_etcd_and_then_from_postgres(
-    cluster: Cluster, etcd_server: EtcdServer, postgres_server: PostgresServer
+    cluster: Cluster, harmed_etcd: EtcdServer, postgres_server: PostgresServer
 ) -> None:
-    with Proxy("127.0.0.1", etcd_server.port) as etcd, Proxy("127.0.0.1", postgres_server.port) as postgres:
-        cluster.reroute(SHARDS[0], etcd_port=etcd.port, postgres_port=postgres.port)
-
+    with (
+        Proxy("127.0.0.1", harmed_etcd.port) as etcd,
+        Proxy("127.0.0.1", postgres_server.port) as postgres,
+        cluster.rerouted(SHARDS[0], etcd_port=etcd.port, postgres_port=postgres.port),
+    ):
         cluster.tell("split from etcd")
+        lonely = cluster.id_of(SHARDS[0])
         etcd.split()
-        cluster.wait_replaced(lonely := cluster.id_of(SHARDS[0]))
+        cluster.wait_replaced(lonely)
         etcd.heal()
         cluster.wait_ended(lonely)
         cluster.wait_whole()
@@ -31,4 +34,4 @@ def test_a_shard_that_is_split_from_etcd_and_then_from_postgres(
         cluster.wait_ran(owned)
         postgres.heal()
         cluster.wait_whole()
-        assert cluster.check() > 1000
+    assert cluster.check() > 1000
