@@ -74,14 +74,16 @@ def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0, plot: Plot
 
 
 @app.command()
-def fire(as_json: JsonOption = False, seconds: SecondsOption = 40.0) -> None:
+def fire(as_json: JsonOption = False, seconds: SecondsOption = 40.0, plot: PlotOption = None) -> None:
     """Fires a second from the wheel to Kafka's acknowledgement, beside a bare produce loop.
 
     Example:
 
-        shardctl bench fire --json
+        shardctl bench fire --json --plot fire.png
     """
-    _answer(fire_bench.bench_fire(seconds, say), as_json, fire_bench.print_result)
+    result = fire_bench.bench_fire(seconds, say)
+    _answer(result, as_json, fire_bench.print_result)
+    _draw(result, plot, fire_bench.picture)
 
 
 @app.command()
@@ -107,6 +109,10 @@ def tick(
 def coldstart(
     as_json: JsonOption = False,
     jobs: Annotated[str, typer.Option(help="Numbers of jobs, separated by commas.")] = "333000,1000000",
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="How long to repeat; each number of jobs at least once.")
+    ] = 60.0,
+    plot: PlotOption = None,
 ) -> None:
     """From nothing to the first correct fire of a shard that loads all partitions, and what a job weighs.
 
@@ -115,7 +121,9 @@ def coldstart(
         shardctl bench coldstart --jobs 333000,1000000 --json
     """
     counts = [parse_count(part) for part in jobs.split(",")]
-    _answer(coldstart_bench.bench_coldstart(counts, say), as_json, coldstart_bench.print_result)
+    result = coldstart_bench.bench_coldstart(counts, seconds, say)
+    _answer(result, as_json, coldstart_bench.print_result)
+    _draw(result, plot, coldstart_bench.picture)
 
 
 @app.command()

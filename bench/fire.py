@@ -14,6 +14,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Final
 
 import confluent_kafka
@@ -21,7 +22,7 @@ import trio
 
 from shardwheel.bench.embedded import embedded_kafka
 from shardwheel.bench.measure import machine
-from shardwheel.bench.report import print_machine, print_table
+from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import TOPIC_PARTITIONS, entries_of, hold
 from shardwheel.kafka import Kafka
 from shardwheel.kafka_settings import client_settings, producer_settings
@@ -194,3 +195,9 @@ def print_result(result: Report) -> None:
     rows.append(["ratio, 1 shard to bare", result["ratio"]])
     print_table("Fires a second, acknowledged by Kafka", ["", "per second"], rows)
     print_machine(result["machine"])
+
+
+def picture(result: Report, path: Path) -> None:
+    bars = {f"{shards} at once": float(rate) for shards, rate in result["by_shards"].items()}
+    bars["bare produce"] = float(result["bare_produce_per_s"])
+    save_picture(path, "Fires a second", [Bars("Acknowledged by Kafka", "a second", bars)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio
 
@@ -14,7 +16,10 @@ from shardwheel.topics import JOB_TOPICS, job_topics
 
 @pytest.mark.servers
 def test_both_ways_publish_to_kafka(
-    kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kafka_server: KafkaServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     def one_process(count: int, burst: fire.Burst, bootstrap: str, held: int, seconds: float) -> float:
         holdings = hold(entries_of(held, fire.START_MS, 1_000.0), fire.START_MS)
@@ -34,3 +39,5 @@ def test_both_ways_publish_to_kafka(
     assert result["bare_produce_per_s"] > 0
     fire.print_result(result)
     assert "bare produce" in capsys.readouterr().out
+    fire.picture(result, tmp_path / "fire.png")
+    assert (tmp_path / "fire.png").read_bytes().startswith(b"\x89PNG")
