@@ -54,7 +54,7 @@ def sweep_lost(
 
 
 def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
-    """Clear claims away of which nothing runs any more."""
+    """Clear away, or shorten, claims of which nothing, or little, runs any more."""
     conn.execute(sql("sweep_claims"), {"partitions": list(partitions)}, prepare=False)
 
 

@@ -57,7 +57,7 @@ CREATE TABLE shardwheel.claims (
 COMMENT ON TABLE shardwheel.claims IS 'What was made to run together: every running execution is named by a row here. The sweep deletes those of which nothing runs any more. A claim spans partitions and tenants, so a row has no tenant.';
 COMMENT ON COLUMN shardwheel.claims.partition IS 'Of one of its executions: the owner of this partition clears the row away.';
 COMMENT ON COLUMN shardwheel.claims.execution_ids IS 'Those that this claim made run; they may have ended since.';
-GRANT SELECT, DELETE ON shardwheel.claims TO shardwheel_system;
+GRANT SELECT, UPDATE, DELETE ON shardwheel.claims TO shardwheel_system;
 
 CREATE FUNCTION shardwheel.partition_of(execution_id uuid) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT

@@ -84,11 +84,14 @@ def test_all_that_is_made_to_run_is_named_once(gate: Gate) -> None:
     assert claims(gate) == named
 
 
-def test_a_claim_is_cleared_away_when_nothing_of_it_runs(gate: Gate) -> None:
+def test_a_claim_shrinks_with_what_runs_of_it_and_goes_with_the_last(gate: Gate) -> None:
     running = gate.claim(*fires(gate, 3)).claimed
-    gate.settle(*(result_of(one) for one in running[:2]))
+    gate.settle(result_of(running[0]))
     sweep_claims(gate.conn, ALL)
     assert claims(gate) == [{one.execution_id for one in running}]
+    gate.settle(result_of(running[1]))
+    sweep_claims(gate.conn, ALL)
+    assert claims(gate) == [{running[2].execution_id}]
     gate.settle(result_of(running[2]))
     sweep_claims(gate.conn, [8])
     assert len(claims(gate)) == 1  # Another owner's business.
