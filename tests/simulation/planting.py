@@ -4,11 +4,10 @@ The list is that of shared/model/mutants.py, and more: `gate_mutants` are of wha
 and the settling of results do, `shard_mutants` of what a shard fires and stores, `ownership_mutants` of how
 partitions are owned, mirrored and handed over. Only tests can reach these switches.
 
-Left out, since they break no rule here, only waste: a shard that starts again under its old name after its
-death, or goes on under it when its lease is gone (every claim bumps the epoch, whoever the key names: 60
-seeds of each), and an epoch that is bumped without a comparison (who is refused and still holds the key bumps
-again: 40 seeds). Left out, since no seed has met it: a claim that looks at one message of an id alone (60
-seeds; test_claim.py has it).
+Left out, since no seed has caught them, with how many were tried: a shard that starts again under its old
+name after its death, or goes on under it when its lease is gone (60 each; every claim bumps the epoch, which
+may be why), an epoch that is bumped without a comparison (40), a sweep that waits for a result which was lost
+with Kafka's data (40), a claim that looks at one message of an id alone (100; test_claim.py has that one).
 """
 
 from __future__ import annotations
