@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+import trio
+
 from shardwheel.job import Changes
 from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.holding import Holding
@@ -46,9 +48,12 @@ class Intake:
         """All changes of this partition below it are in its wheel."""
         return self._horizons[partition]
 
-    async def load(self, stands: Mapping[int, Stand], into: Holding | None = None) -> dict[int, Holding]:
+    async def load(
+        self, stands: Mapping[int, Stand], into: Holding | None = None, pause_s: float = 0.0
+    ) -> dict[int, Holding]:
         """Load partitions whole into one holding, each from its stand. `run_once` reads them on from then on.
-        A holding that is given must stand at or before all of them, and be empty."""
+        A holding that is given must stand at or before all of them, and be empty. `pause_s`: for a load that
+        nobody waits for, a rest after each batch, for whatever fires beside it."""
         if into is None:
             stand_ms = min((stand.fired_through_ms for stand in stands.values()), default=0)
             into = Holding(self._topic_partitions, stand_ms)
@@ -58,6 +63,7 @@ class Intake:
             async for batch in batches:
                 snapshot, horizon_xid = batch.snapshot, batch.horizon_xid
                 _apply(batch, holdings, stands)
+                await trio.sleep(pause_s)
         for partition in stands:
             self._snapshots[partition], self._horizons[partition] = snapshot, horizon_xid
         return holdings

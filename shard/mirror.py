@@ -38,6 +38,9 @@ from shardwheel.timing import Timing
 # Loaded, said to be ready and handed over together: small enough that a takeover which finds a load under way
 # does not wait long for it.
 PARTITIONS_AT_ONCE = 16
+# After each thousand rows of a load, which take about as long: somebody else fires what is loaded; what we
+# fire ourselves comes first.
+PAUSE_S = 0.01
 # Whoever is to hand over and has not done so by then does not hold up the next load.
 TAKEN_WITHIN_S = 2.0
 
@@ -242,7 +245,7 @@ class Mirror:
             stands = {state.partition: Stand(state.fired_through_ms, state.horizon_xid) for state in states}
             if states:
                 shadow = Shadow(self._topic_partitions, _lowest(states).fired_through_ms)
-                await self._intake.load(stands, shadow)
+                await self._intake.load(stands, shadow, PAUSE_S)
                 shadow.follow(_lowest(states))
                 self.shadows.update(dict.fromkeys(stands, shadow))
                 self.states.update({state.partition: state for state in states})

@@ -213,5 +213,5 @@ async def _the_next_group_waits(clock: MockClock) -> None:
 
 
 def test_the_next_group_is_loaded_once_the_one_before_was_taken_or_is_overdue() -> None:
-    clock = MockClock()
+    clock = MockClock(autojump_threshold=0)
     trio.run(_the_next_group_waits, clock, clock=clock)
