@@ -111,9 +111,10 @@ class Worker:
         await self._until_running(0)
 
     async def _until_running(self, most: int) -> None:
-        """Wait until at most so many attempts are in hand."""
+        """Wait until at most so many attempts are in hand. Several takers may wait: all for one event."""
         while len(self._running) > most:
-            self._freed = trio.Event()
+            if self._freed.is_set():
+                self._freed = trio.Event()
             await self._freed.wait()
 
     # --- take and claim ------------------------------------------------------------------------------
