@@ -32,8 +32,8 @@ class Passage:
     """One flight on one line: handed over a topic partition at a time, landed with the last acknowledgement.
 
     A batch a topic partition, not a call a message: the driver then takes its locks once (measured: 650K
-    messages a second against 490K). What it has no room for is always the end of a batch, so a batch goes on
-    where it stopped.
+    messages a second against 490K at best). What it has no room for is always the end of a batch, so
+    a batch goes on where it stopped.
     """
 
     __slots__ = ("_batches", "_flight", "_line", "_position", "_waits")
