@@ -55,6 +55,7 @@ class Claimed(NamedTuple):
     failures: int
     timeout_ms: int
     claim_token: bytes
+    trace: str = ""
 
 
 class ClaimReply(NamedTuple):

@@ -65,7 +65,8 @@ class Outcome(IntEnum):
 
 
 class Result(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One message on the results topic: how an attempt ended. Fenced by attempt and claim token."""
+    """One message on the results topic: how an attempt ended. Fenced by attempt and claim token. Tenant and
+    task are told again for the tallies of breakers and retry budgets, which need no look at the row then."""
 
     version: int
     execution_id: bytes
@@ -82,6 +83,8 @@ class Result(msgspec.Struct, frozen=True, array_like=True, gc=False):
     traceback: str = ""
     output: bytes = b""
     retry_after_ms: int = -1
+    tenant_id: str = ""
+    task: str = ""
 
 
 # A first attempt's fire in msgpack, byte by byte: an array of 9; two small numbers; two strings of 16 bytes;

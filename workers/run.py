@@ -119,6 +119,8 @@ class Running:
             end.traceback,
             end.output,
             end.retry_after_ms,
+            claimed.tenant_id,
+            claimed.task,
         )
 
     async def _call(self, handler: Handler, threads: trio.CapacityLimiter) -> End:
