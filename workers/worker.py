@@ -26,8 +26,10 @@ from shardwheel.service import Service
 from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
 from shardwheel.workers.crew import Crew
+from shardwheel.workers.notes import Notes, NotesStore, ThreadDesk
 from shardwheel.workers.report import Reporter
-from shardwheel.workers.run import End, Running
+from shardwheel.workers.run import End, Running, Workshop
+from shardwheel.workers.secrets import EnvironmentSecrets, Provider
 
 BATCH = 500
 WAIT_S = 0.5
@@ -35,7 +37,7 @@ PAUSE_S = 0.5
 HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
 
 
-class WorkerStore(Protocol):
+class WorkerStore(NotesStore, Protocol):
     """What a worker asks of the store."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
@@ -63,6 +65,7 @@ class Worker:
         slots: int = 1_000,
         threads: int = 40,
         stop_grace_s: float = 20.0,
+        secrets: Provider | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._service = service
@@ -74,7 +77,13 @@ class Worker:
         self._now_ms = now_ms
         # As a function of the clock: handlers in threads ask it too.
         self._clock = trio.lowlevel.current_clock().current_time
-        self._threads = trio.CapacityLimiter(threads)
+        self._notes = Notes(store, now_ms)
+        self._workshop = Workshop(
+            trio.CapacityLimiter(threads),
+            self._notes,
+            ThreadDesk(self._notes),
+            secrets or EnvironmentSecrets(),
+        )
         self._slots = slots
         self._stop_grace_s = stop_grace_s
         # By execution and claim: after a stall, or a fail-over that lost the claim, the next attempt may
@@ -91,9 +100,10 @@ class Worker:
         """Three nurseries, ended one after the other: taking, running, and what reports and keeps alive."""
         async with trio.open_nursery() as alive:
             alive.start_soon(self._reporter.run)
+            alive.start_soon(self._notes.run)
             alive.start_soon(self._beat_on)
             async with trio.open_nursery() as runs:
-                crew = Crew(runs, self._registry, self._threads, self._ended)
+                crew = Crew(runs, self._registry, self._workshop, self._ended)
                 async with trio.open_nursery() as takers:
                     for priority in Priority:
                         takers.start_soon(self._take, priority, crew)
@@ -194,6 +204,13 @@ class Worker:
         return begun
 
     def _ended(self, running: Running, end: End) -> None:
+        """Its last words first, if it has any: once its result is settled nobody would believe them."""
+        if self._notes.has(running.claimed):
+            self._notes.leave(running.claimed, lambda: self._leave(running, end))
+        else:
+            self._leave(running, end)
+
+    def _leave(self, running: Running, end: End) -> None:
         self._reporter.report(running.result(self.worker_id, end))
         del self._running[running.claimed.execution_id, running.claimed.claim_token]
         self._freed.set()
