@@ -41,10 +41,12 @@ PAUSE_S = 0.5
 PATIENCE_S = 10.0
 NOTE_LIMIT = 500
 LINE_LIMIT = 4_000
-# Kept of one execution (the statement sees to it), and at most unwritten of one attempt.
+# Kept of one execution: the statement sees to it.
 LOG_LIMIT_BYTES = 65_536
 # One row of lines: what is dropped later is dropped by the row.
 ROW_LIMIT_BYTES = 8_192
+# At most unwritten of one attempt: with what makes rows of its lines it is still within the limit.
+ATTEMPT_LIMIT_BYTES = LOG_LIMIT_BYTES - ROW_LIMIT_BYTES
 # Unwritten of all attempts together; beyond it each keeps only its last row's worth.
 UNWRITTEN_LIMIT_BYTES = 32 * 1024 * 1024
 ROWS_AT_ONCE = 500
@@ -144,7 +146,7 @@ class Notes:
         line = msgspec.json.encode((round(self._now_ms()), level, storable_text(str(text), LINE_LIMIT)))
         with self._lock:
             is_much = self._unwritten_bytes > UNWRITTEN_LIMIT_BYTES
-            most_bytes = ROW_LIMIT_BYTES if is_much else LOG_LIMIT_BYTES
+            most_bytes = ROW_LIMIT_BYTES if is_much else ATTEMPT_LIMIT_BYTES
             self._unwritten_bytes += self._of(claimed).add(line, most_bytes)
 
     def _of(self, claimed: Claimed) -> _Said:

@@ -80,7 +80,7 @@ class Running:
         "_scope",
         "_started_at",
         "claimed",
-        "is_given_up",
+        "is_over",
         "started_ms",
     )
 
@@ -96,7 +96,7 @@ class Running:
         self._scope: trio.CancelScope | None = None
         self._context: BaseContext[Any] | None = None
         self._ended_as: Outcome | None = None
-        self._has_begun = self.is_given_up = False
+        self._has_begun = self.is_over = False
 
     # --- the wish to stop ----------------------------------------------------------------------------
 
@@ -124,15 +124,14 @@ class Running:
     @property
     def is_unwanted(self) -> bool:
         """It was stopped, released or given up: if it has not begun, it need not."""
-        return self._ended_as is not None or self.is_given_up
+        return self._ended_as is not None or self.is_over
 
     def is_hopeless(self, now: float) -> bool:
         """It should have ended long ago, and will not by itself: it shields itself from being cancelled."""
-        return now > self._deadline + GRACE_S + HOPELESS_AFTER_S
+        return now > self._deadline + GRACE_S + HOPELESS_AFTER_S and not self.is_over
 
     def give_up(self) -> End:
         """End it for everybody but its handler, whose end will not count any more."""
-        self.is_given_up = True
         if self._context is not None:
             self._context.end()
         return self.cut_off()

@@ -40,10 +40,7 @@ def _trim(transaction: Transaction, execution_id: bytes, most_bytes: int) -> Non
 
 
 def _logs_of(transaction: Transaction, execution_id: bytes) -> list[LogRow]:
-    """A row that was trimmed is None."""
-    return sorted(
-        row for key, row in transaction.rows(EXECUTION_LOGS) if row and row.execution_id == execution_id
-    )
+    return sorted(row for key, row in transaction.rows(EXECUTION_LOGS) if row.execution_id == execution_id)
 
 
 @statement("store_checkpoint")

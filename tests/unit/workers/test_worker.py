@@ -35,6 +35,9 @@ class GrantingStore(ListeningStore):
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return [_claimed(fire, token) for fire in fires]
 
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return frozenset()
+
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return Beat(frozenset(one.execution_id for one in held), frozenset())
 
