@@ -40,6 +40,10 @@ class Fatal(Exception):  # noqa: N818 - users raise it by this name (contract.md
     """Do not try this execution again: it goes to the dead letters."""
 
 
+class Superseded(Exception):  # noqa: N818 - beside the two above
+    """Raised by `ctx.checkpoint` and `ctx.load_checkpoint`: another attempt has taken over, so stop."""
+
+
 class Handler(NamedTuple):
     """A registered function with the task type's own defaults (None: the job decides). With limits it is
     isolated."""

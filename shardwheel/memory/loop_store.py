@@ -15,12 +15,23 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from psycopg import Connection
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
+from shardwheel.execution import (
+    Beat,
+    Claimant,
+    Claimed,
+    ClaimReply,
+    Counts,
+    Held,
+    Note,
+    ResultsStand,
+    Settled,
+)
 from shardwheel.job import Changes
 from shardwheel.memory import (
     claim_statements,
     feed_statements,
     job_statements,
+    notes_statements,
     ownership,
     rows,
     settle_statements,
@@ -30,14 +41,14 @@ from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.store import MemoryStore
 from shardwheel.memory.transaction import Transaction
 from shardwheel.ports import PartitionState
-from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, settle, sweep
+from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, notes, settle, sweep
 from shardwheel.wire import Fire, Result
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 # Imported for the statements that they register.
-STATEMENT_MODULES = (claim_statements, feed_statements, job_statements, settle_statements)
+STATEMENT_MODULES = (claim_statements, feed_statements, job_statements, notes_statements, settle_statements)
 
 
 def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
@@ -99,6 +110,18 @@ class MemoryLoopStore(MemoryStore):
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return await self.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return await self.run(notes.to_stop, worker)
+
+    async def write_notes(self, said: Sequence[Note], log_limit_bytes: int) -> None:
+        await self.run(notes.write_notes, said, log_limit_bytes)
+
+    async def store_checkpoint(self, held: Held, data: bytes) -> bool:
+        return await self.run(notes.store_checkpoint, held, data)
+
+    async def load_checkpoint(self, held: Held) -> bytes | None:
+        return await self.run(notes.load_checkpoint, held)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self.run(settle.settle, results)

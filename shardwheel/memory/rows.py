@@ -20,7 +20,8 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS)
+EXECUTION_LOGS = "execution_logs"
+TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS)
 
 _TIMING = ("schedule", "anchor_ms", "start_ms", "end_ms", "max_runs", "jitter_ms")
 
@@ -55,6 +56,8 @@ class Execution(NamedTuple):
     params: str | None = None
     started_ms: float | None = None
     changed_xid: int | None = None
+    checkpoint: bytes = b"null"
+    progress: str = ""
 
 
 class Attempt(NamedTuple):
@@ -63,6 +66,15 @@ class Attempt(NamedTuple):
     outcome: str
     worker: str
     ended_ms: int
+
+
+class LogRow(NamedTuple):
+    execution_id: bytes
+    attempt: int
+    first_line: int
+    tenant_id: str
+    size: int
+    lines: bytes
 
 
 class SkipRange(NamedTuple):

@@ -6,10 +6,32 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
+from shardwheel.execution import (
+    Beat,
+    Claimant,
+    Claimed,
+    ClaimReply,
+    Counts,
+    Held,
+    Note,
+    ResultsStand,
+    Settled,
+)
 from shardwheel.job import Changes
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, ownership, settle, sweep
+from shardwheel.store import (
+    claim,
+    counts,
+    expand,
+    feed,
+    floors,
+    heartbeat,
+    months,
+    notes,
+    ownership,
+    settle,
+    sweep,
+)
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
 
@@ -82,6 +104,18 @@ class PostgresStore:
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return await self._pool.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return await self._pool.run(notes.to_stop, worker)
+
+    async def write_notes(self, said: Sequence[Note], log_limit_bytes: int) -> None:
+        await self._pool.run(notes.write_notes, said, log_limit_bytes)
+
+    async def store_checkpoint(self, held: Held, data: bytes) -> bool:
+        return await self._pool.run(notes.store_checkpoint, held, data)
+
+    async def load_checkpoint(self, held: Held) -> bytes | None:
+        return await self._pool.run(notes.load_checkpoint, held)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+import msgspec
 import psycopg
 from trio.testing import wait_all_tasks_blocked
 
@@ -49,6 +50,9 @@ class LoopRig(Protocol):
 
     async def executions(self) -> list[Seen]:
         """All of them, in the order of their ids."""
+
+    async def progress(self) -> list[Any]:
+        """Of all executions, in the order of their ids."""
 
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Skip ranges (reason, count) and work rows (origin, count)."""
@@ -93,6 +97,10 @@ class MemoryLoopRig:
     async def executions(self) -> list[Seen]:
         table = sorted(self.server.tables[rows.EXECUTIONS].values())
         return [Seen(x.scheduled_ms, x.state, x.reason, x.attempt, x.origin) for x in table]
+
+    async def progress(self) -> list[Any]:
+        table = sorted(self.server.tables[rows.EXECUTIONS].values())
+        return [msgspec.json.decode(x.progress) if x.progress else None for x in table]
 
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         skips = [(row.reason, row.times) for row in self.server.tables[rows.SKIP_RANGES].values()]
@@ -176,6 +184,11 @@ class PostgresLoopRig:
         )
         return [Seen._make(row) for row in found]
 
+    async def progress(self) -> list[Any]:
+        return [
+            row[0] for row in self._rows(b"SELECT progress FROM shardwheel.executions ORDER BY execution_id")
+        ]
+
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         skips = self._rows(b"SELECT reason, count FROM shardwheel.skip_ranges ORDER BY created_at")
         return skips, self._rows(b"SELECT origin, count FROM shardwheel.work_rows ORDER BY work_id")
@@ -229,7 +242,7 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
-            " shardwheel.work_rows, shardwheel.dead_letters"
+            " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.execution_logs"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

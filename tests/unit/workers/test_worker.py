@@ -20,11 +20,12 @@ from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP, job_topic, job_topics, result_topics, workers_group
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome, Result, decode_result, encode_fire
 from shardwheel.workers.worker import Worker
+from tests.unit.workers.rig import ListeningStore
 
 JOBS = job_topic("short", Priority.NORMAL)
 
 
-class GrantingStore:
+class GrantingStore(ListeningStore):
     """Lets everything run, after a moment."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
@@ -33,6 +34,9 @@ class GrantingStore:
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return [_claimed(fire, token) for fire in fires]
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return frozenset()
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return Beat(frozenset(one.execution_id for one in held), frozenset())
