@@ -44,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     http_port: int = 0
     secret: str = ""
     handlers: str = ""
+    isolated_user: str = ""
+    isolated_children: int = 32
     data: str = ""
     cache: str = ""
 
@@ -157,6 +159,7 @@ def _check(settings: Settings) -> None:
         "isolation_limit_s": (1, 3600),
         "leave_limit_s": (0, 600),
         "standbys": (0, 1),
+        "isolated_children": (1, 10_000),
     }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)

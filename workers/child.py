@@ -1,9 +1,9 @@
 """The child: a forked process that runs one attempt of one handler, tells its end, and is gone.
 
-It is confined before any of the handler's code runs. What only the worker can do (`ctx.progress` and its like)
-it asks for over its channel and waits for the answer. SIGTERM asks it to stop: `ctx.cancelled` becomes true,
-and a handler under trio is cancelled. It never returns to the code that forked it, and it leaves without
-Python's farewells (`atexit`): those belong to the fork server that it was copied from.
+It is confined before any of the handler's code runs. What only the worker can do (`ctx.progress` and its
+like) it asks for over its channel and waits for the answer. SIGTERM asks it to stop: `ctx.cancelled`
+becomes true, and a handler under trio is cancelled. It never returns to the code that forked it, and it
+leaves without Python's farewells (`atexit`): those belong to the fork server that it was copied from.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from shardwheel.errors import UsageError
-from shardwheel.handler import Fatal, Handler, Retryable, registry
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.execution import Claimed
+from shardwheel.handler import Fatal, Handler, Retryable, Superseded, registry
 from shardwheel.limits import Limits
 from shardwheel.workers.confine import raise_memory_limit
-from shardwheel.workers.context import Context
+from shardwheel.workers.context import PlainContext
 from shardwheel.workers.ending import encode_output, told
 from shardwheel.workers.frames import Answer, Call, Finished, Order, encode, receive
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+_ERRORS: dict[str, type[Exception]] = {"Superseded": Superseded, "UnavailableError": UnavailableError}
 
 
 class Line:
@@ -46,13 +50,33 @@ class Line:
             answer = receive(self._channel)
         if not isinstance(answer, Answer):
             os._exit(1)  # The worker is gone, and with it the attempt.
-        if answer.error:
-            raise UsageError(answer.error)
+        if answer.error_class:
+            raise _ERRORS.get(answer.error_class, UsageError)(answer.message)
         return answer.value
 
     def tell(self, finished: Finished) -> None:
         with self._one_at_a_time:
             self._channel.sendall(encode(finished))
+
+
+class ChildDesk:
+    """The worker's desk for a plain handler in a child (`context.PlainDesk`)."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def progress(self, claimed: Claimed, percent: float, note: str) -> None:
+        self._line.call("progress", percent, note)
+
+    def log(self, claimed: Claimed, level: str, text: str) -> None:
+        self._line.call("log", level, text)
+
+    def checkpoint(self, claimed: Claimed, data: bytes) -> None:
+        self._line.call("checkpoint", data)
+
+    def load_checkpoint(self, claimed: Claimed) -> bytes:
+        data: bytes = self._line.call("load_checkpoint")
+        return data
 
 
 def live(order: Order, channel: socket.socket, confine: Callable[[], None]) -> NoReturn:
@@ -99,20 +123,23 @@ def _perform(order: Order, line: Line) -> Finished:
     handler = registry.get(claimed.task)
     if handler is None:
         raise UsageError(f"the fork server's copy of the module has no handler for {claimed.task!r}")
-    context = Context(claimed, time.monotonic() + order.timeout_s, time.monotonic)
-    value = _call(handler, context, msgspec.json.decode(claimed.params))
+    params = msgspec.json.decode(claimed.params)
+    value = (_call_async if handler.is_async else _call)(handler, order, ChildDesk(line), params)
     return Finished("value", output=b"" if value is None else encode_output(value))
 
 
-def _call(handler: Handler, context: Context, params: Any) -> Any:
-    if handler.is_async:
-        # Not at the top: only a module with such a handler pays for trio, once, in the fork server.
-        from shardwheel.workers.child_trio import run_async
-
-        return run_async(handler.function, context, params)
+def _call(handler: Handler, order: Order, desk: ChildDesk, params: Any) -> Any:
+    context = PlainContext(order.claimed, time.monotonic() + order.timeout_s, time.monotonic, desk)
     for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: setattr(context, "cancelled", True))
+        signal.signal(number, lambda *_: context.cancel())
     return handler.function(context, params)
+
+
+def _call_async(handler: Handler, order: Order, desk: ChildDesk, params: Any) -> Any:
+    # Not at the top: only a module with such a handler pays for trio, once, in the fork server.
+    from shardwheel.workers.child_trio import call_async
+
+    return call_async(handler, order, desk, params, STOP_SIGNALS)
 
 
 def _failure(error: BaseException, limits: Limits) -> Finished:

@@ -3,8 +3,8 @@ have. Linux only, by the kernel's own calls; nothing here needs root, and what r
 we have it.
 
 The order matters. Namespaces and the change of user come before the capabilities go, which both need; the
-signal for the parent's death comes after them, since a change of user clears it; the limits come last, so that
-none of this runs into them.
+signal for the parent's death comes after them, since a change of user clears it; the limits come last, so
+that none of this runs into them.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def die_with(parent: int) -> None:
 
 
 def keep_only(descriptors: Collection[int], own: Collection[int] = ()) -> None:
-    """Leave no inherited file open but these. `own` are closed; what the handler's module may have opened as it
-    was imported becomes /dev/null instead: its number stays taken, so that no later file is written to by
-    whoever remembers it."""
+    """Leave no inherited file open but these. `own` are closed; what the handler's module may have opened
+    as it was imported becomes /dev/null instead: its number stays taken, so that no later file is written
+    to by whoever remembers it."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in _open_descriptors():
         if descriptor in own:
@@ -118,7 +118,7 @@ def _open_descriptors() -> list[int]:
 
 
 def _try_unshare(flags: int) -> bool:
-    return _libc.unshare(flags) == 0
+    return bool(_libc.unshare(flags) == 0)
 
 
 def _separate_as_user() -> None:
@@ -131,7 +131,8 @@ def _separate_as_user() -> None:
 
 
 def _drop_capabilities() -> None:
-    """All of them: root's, and those that a new user namespace gives. Without new privileges none comes back."""
+    """All of them: root's, and those that a new user namespace gives. Without new privileges none comes
+    back."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()
     _checked(_libc.capset(header, none), "capset")

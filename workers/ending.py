@@ -1,14 +1,15 @@
-"""What is told of a handler's end, within limits: its value, or its exception. Said the same way by a handler
-in this process and by one in a child, so it imports neither trio nor anything that connects."""
+"""What is told of a handler's end, within limits and without its secrets: its value, or its exception. Said
+the same way by a handler in this process and by one in a child, so it imports neither trio nor a driver."""
 
 from __future__ import annotations
 
 import traceback
 from typing import Any, NamedTuple
 
-import msgspec
-
+from shardwheel.errors import UsageError
 from shardwheel.handler import Fatal
+from shardwheel.workers.secrets import blotted, blotted_json
+from shardwheel.workers.values import encode_json, storable_text
 
 OUTPUT_LIMIT_BYTES = 10_240
 CLASS_LIMIT = 200
@@ -24,24 +25,23 @@ class Told(NamedTuple):
     traceback: str
 
 
-def encode_output(value: Any) -> bytes:
-    output = msgspec.json.encode(value)
-    if len(output) > OUTPUT_LIMIT_BYTES:
-        raise Fatal(
-            f"its output has {len(output)} bytes; return at most {OUTPUT_LIMIT_BYTES}, or a reference"
-        )
-    return output
+def encode_output(value: Any, known: tuple[str, ...] = ()) -> bytes:
+    try:
+        return blotted_json(known, encode_json("output", value, OUTPUT_LIMIT_BYTES))
+    except UsageError as error:
+        raise Fatal(str(error)) from error
 
 
-def told(error: BaseException) -> Told:
+def told(error: BaseException, known: tuple[str, ...] = ()) -> Told:
     trace = "".join(traceback.format_exception(error))
+    return fit_to_tell(Told(type(error).__name__, str(error), trace), known)
+
+
+def fit_to_tell(said: Told, known: tuple[str, ...]) -> Told:
+    """Without secrets, and without what can't be stored; of a message the beginning, of a traceback the
+    end."""
     return Told(
-        type(error).__name__[:CLASS_LIMIT],
-        storable(str(error))[:TEXT_LIMIT],
-        storable(trace)[-TRACEBACK_LIMIT:],
+        storable_text(said.error_class, CLASS_LIMIT),
+        storable_text(blotted(known, said.message), TEXT_LIMIT),
+        storable_text(blotted(known, said.traceback)[-TRACEBACK_LIMIT:], TRACEBACK_LIMIT),
     )
-
-
-def storable(text: str) -> str:
-    """Without what PostgreSQL or UTF-8 refuse: zeros and halves of pairs."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()

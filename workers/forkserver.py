@@ -1,10 +1,10 @@
 """The fork server: a process that has imported the handlers' module and does nothing but fork.
 
-A worker can't fork: it has threads (PostgreSQL's pools, librdkafka's), and a copy of it would hold their locks,
-its connections and its secrets. To start Python anew for each attempt takes a quarter of a second. So the worker
-starts this process once, by exec, with a clean environment and one socket; each packet on that socket brings the
-channel of one attempt, and a keeper is forked to take it. It opens no connection, has no thread, and ends when
-the worker does.
+A worker can't fork: it has threads (PostgreSQL's pools, librdkafka's), and a copy of it would hold their
+locks, its connections and its secrets. To start Python anew for each attempt takes a quarter of a second.
+So the worker starts this process once, by exec, with a clean environment and one socket; each packet on
+that socket brings the channel of one attempt, and a keeper is forked to take it. It opens no connection,
+has no thread, and ends when the worker does.
 
 What a keeper that was killed leaves behind comes to us, since we are a subreaper too, and is killed.
 """
@@ -12,6 +12,7 @@ What a keeper that was killed leaves behind comes to us, since we are a subreape
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import select
 import signal
@@ -60,7 +61,7 @@ def _prepare(setup: Setup, obstacle: str) -> Ready:
             user_entry(setup.user)
         import_handlers(setup.module)
         if any(handler.is_async for handler in registry.isolated):
-            from shardwheel.workers import child_trio  # noqa: F401
+            importlib.import_module("shardwheel.workers.child_trio")
     except BaseException as error:
         return Ready(refused="".join(traceback.format_exception_only(error)).strip())
     sys.stdout.flush()
@@ -92,8 +93,8 @@ def _try_network(user: str) -> str:
         finally:
             os._exit(0)
     os.close(writer)
-    with open(reader, "rb") as answer:
-        obstacle = answer.read().decode()
+    obstacle = os.read(reader, 1_000).decode()  # It says one thing, or ends.
+    os.close(reader)
     os.waitpid(pid, 0)
     return obstacle
 

@@ -1,8 +1,8 @@
 """What the worker, a keeper and its child say to each other: msgpack arrays, one frame a packet.
 
-Their sockets are Unix sockets of the kind that keeps packets whole (SOCK_SEQPACKET): a frame arrives as it was
-sent or not at all, and there is no length to read, to trust, or to get out of step with. A frame has a limit;
-a longer one is refused by whoever would send it.
+Their sockets are Unix sockets of the kind that keeps packets whole (SOCK_SEQPACKET): a frame arrives as it
+was sent or not at all, and there is no length to read, to trust, or to get out of step with. A frame has a
+limit; a longer one is refused by whoever would send it.
 
     worker ── Order, Answer, Stop ──▸ keeper ── Answer ──▸ child
     worker ◂── Started, Output, Call, Ended ── keeper ◂── Call, Finished ── child
@@ -64,10 +64,11 @@ class Call(msgspec.Struct, tag="call", array_like=True, frozen=True):
 
 
 class Answer(msgspec.Struct, tag="answer", array_like=True, frozen=True):
-    """What the method returned; or, if `error` is not empty, why it refused."""
+    """What the method returned; or, if `error_class` is not empty, what it raised."""
 
     value: Any = None
-    error: str = ""
+    error_class: str = ""
+    message: str = ""
 
 
 class Stop(msgspec.Struct, tag="stop", array_like=True, frozen=True):

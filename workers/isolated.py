@@ -1,9 +1,9 @@
 """Isolated attempts, from the worker's side: keep a fork server running, and follow each attempt to its end.
 
-An attempt gets a channel of its own. One end goes to the fork server, which forks a keeper for it; from then on
-worker and keeper talk alone, and the fork server may die without them. When an attempt is cut off, its keeper
-is told to stop it, and it counts as running until nothing of it is left or the grace has passed twice: its lease
-goes on, and its place is not given to another too early.
+An attempt gets a channel of its own. One end goes to the fork server, which forks a keeper for it; from
+then on worker and keeper talk alone, and the fork server may die without them. When an attempt is cut off,
+its keeper is told to stop it, and it counts as running until nothing of it is left or the grace has passed
+twice: its lease goes on, and its place is not given to another too early.
 
     Isolation.run    start ── Setup ▸ ◂ Ready ── wait for its end ── start again …
     Isolation.call   channel ▸ fork server   Order ▸   ◂ Started, Output, Call … Ended
@@ -15,9 +15,8 @@ import os
 import subprocess
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from socket import SCM_RIGHTS, SOL_SOCKET
-from typing import Any
 
 import trio
 
@@ -26,6 +25,8 @@ from shardwheel.limits import Limits
 from shardwheel.logs import get_logger
 from shardwheel.service import Health
 from shardwheel.wire import Outcome
+from shardwheel.workers.children import InChild
+from shardwheel.workers.ending import told
 from shardwheel.workers.frames import (
     FRAME_LIMIT_BYTES,
     Answer,
@@ -60,22 +61,29 @@ _COMMAND = (
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 
-# What serves a child's call by method and arguments, and what takes its output.
-Serve = Callable[[str, list[Any]], Awaitable[Any]]
-Hear = Callable[[bytes], None]
-
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in ENVIRONMENT if name in environ} | ADDED_ENVIRONMENT
 
 
+def _require_possible(user: str) -> None:
+    if sys.platform != "linux":
+        raise UsageError(
+            "isolated: only Linux can confine a process so; run this worker there", field="isolated"
+        )
+    if user and os.geteuid() != 0:
+        raise UsageError(
+            "isolated_user: only root can become another user; leave it out", field="isolated_user"
+        )
+
+
 class Isolation:
     """The isolated attempts of one worker: at most `children` at a time."""
 
-    def __init__(self, module: str, health: Health, *, user: str, grace_s: float, children: int) -> None:
+    def __init__(self, module: str, health: Health, *, user: str = "", children: int = 32) -> None:
+        _require_possible(user)
         self._setup = Setup(module, user)
         self._health = health
-        self._grace_s = grace_s
         self._children = trio.CapacityLimiter(children)
         self._control: trio.socket.SocketType | None = None
         self._refused = ""
@@ -151,7 +159,7 @@ class Isolation:
 
     # --- an attempt ----------------------------------------------------------------------------------
 
-    async def call(self, order: Order, serve: Serve, hear: Hear) -> End:
+    async def call(self, order: Order, child: InChild) -> End:
         """Run one attempt in a child of its own. When cancelled, it returns once nothing of it is left."""
         async with self._children:
             for _ in range(TRIES):
@@ -160,21 +168,19 @@ class Isolation:
                 if control is None:  # Refused, or just died.
                     await trio.sleep(0 if self._refused else PAUSE_S)
                     break
-                end = await self._attempt(control, order, serve, hear)
+                end = await self._attempt(control, order, child)
                 if end is not None:
                     return end
                 await trio.sleep(PAUSE_S)
         reason = self._refused or "the fork server died again and again"
         return End(Outcome.FAILED, "IsolationUnavailable", f"no child process could be had: {reason}")
 
-    async def _attempt(
-        self, control: trio.socket.SocketType, order: Order, serve: Serve, hear: Hear
-    ) -> End | None:
+    async def _attempt(self, control: trio.socket.SocketType, order: Order, child: InChild) -> End | None:
         """None: it was not begun, since the fork server died or could not fork."""
         packet = encode(order)
         ours, theirs = channel_pair()
         with trio.socket.from_stdlib_socket(ours) as channel:
-            attempt = _Attempt(channel, order.limits, serve, hear)
+            attempt = _Attempt(channel, order.limits, child)
             with theirs:
                 try:
                     rights = [(SOL_SOCKET, SCM_RIGHTS, array("i", [theirs.fileno()]))]
@@ -185,19 +191,18 @@ class Isolation:
             try:
                 return await attempt.follow()
             except trio.Cancelled:
-                await attempt.stop(self._grace_s)
+                await attempt.stop(order.grace_s)
                 raise
 
 
 class _Attempt:
     """One attempt as its worker sees it."""
 
-    def __init__(self, channel: trio.socket.SocketType, limits: Limits, serve: Serve, hear: Hear) -> None:
+    def __init__(self, channel: trio.socket.SocketType, limits: Limits, child: InChild) -> None:
         self._channel = channel
         self._limits = limits
-        self._serve = serve
-        self._hear = hear
-        self._is_started = self._owes_answer = False
+        self._child = child
+        self._owes_answer = False
 
     async def follow(self) -> End | None:
         while True:
@@ -206,10 +211,10 @@ class _Attempt:
             except UsageError as error:
                 return End(Outcome.FAILED, "ChildDied", str(error))
             if frame is None:
-                return _DESERTED if self._is_started else None
+                return _DESERTED if self._child.has_begun else None
             if isinstance(frame, Ended):
-                self._say_dropped(frame)
-                return verdict(frame, self._limits)
+                self._child.drop(frame.dropped_bytes, self._limits.output_kb)
+                return verdict(frame, self._limits, self._child.known)
             await self._heed(frame)
 
     async def stop(self, grace_s: float) -> None:
@@ -218,7 +223,9 @@ class _Attempt:
         with trio.move_on_after(grace_s + GONE_LIMIT_S, shield=True):
             try:
                 if self._owes_answer:
-                    await self._channel.send(encode(Answer(error="the attempt is being stopped")))
+                    await self._channel.send(
+                        encode(Answer(None, "Superseded", "the attempt is being stopped"))
+                    )
                 await self._channel.send(encode(Stop(grace_s)))
             except OSError:
                 return
@@ -226,9 +233,9 @@ class _Attempt:
 
     async def _heed(self, frame: Frame) -> None:
         if isinstance(frame, Started):
-            self._is_started = True
+            self._child.has_begun = True
         elif isinstance(frame, Output):
-            self._hear(frame.data)
+            self._child.hear(frame.data)
         elif isinstance(frame, Call):
             self._owes_answer = True
             answer = await self._answer(frame)
@@ -240,14 +247,9 @@ class _Attempt:
 
     async def _answer(self, call: Call) -> bytes:
         try:
-            return encode(Answer(await self._serve(call.method, call.arguments)))
+            return encode(Answer(await self._child.serve(call.method, call.arguments)))
         except Exception as error:
-            return encode(Answer(error=f"{type(error).__name__}: {error}"[:1_000]))
-
-    def _say_dropped(self, ended: Ended) -> None:
-        if ended.dropped_bytes:
-            kept_kb = self._limits.output_kb
-            self._hear(f"\n… {ended.dropped_bytes} bytes more were dropped: output_kb={kept_kb}\n".encode())
+            return encode(Answer(None, *told(error)[:2]))
 
 
 _DESERTED = End(Outcome.FAILED, "ChildDied", "its process and its keeper are gone; somebody killed them")

@@ -1,10 +1,10 @@
 """The keeper: a small process beside every attempt, between the worker and the child that runs the handler.
 
 It is the one who can end an attempt *whole*. The kernel gives it whatever the child leaves behind (it is a
-"subreaper"), also what went away into a session of its own; so it ends what it sees until it has no children,
-and only then tells the worker that the attempt has ended. The end of its channel, which is what a worker killed
-with -9 leaves, is an order to do the same. It runs no handler's code, and it outlives the fork server: an
-attempt under way does not notice that one die.
+"subreaper"), also what went away into a session of its own; so it ends what it sees until it has no
+children, and only then tells the worker that the attempt has ended. The end of its channel, which is what a
+worker killed with -9 leaves, is an order to do the same. It runs no handler's code, and it outlives the
+fork server: an attempt under way does not notice that one die.
 
     worker ◂──▸ keeper ◂──▸ child ── whatever it starts
                    ◂── standard output and error, as much of it as the limits allow
@@ -86,9 +86,7 @@ def kill_quietly(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _become_child(
-    order: Order, channel: socket.socket, spout: int, keeper: int, ground: Ground
-) -> NoReturn:
+def _become_child(order: Order, channel: socket.socket, spout: int, keeper: int, ground: Ground) -> NoReturn:
     try:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGINT):

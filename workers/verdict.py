@@ -1,4 +1,4 @@
-"""How an isolated attempt ended, judged from what its keeper saw. Pure.
+"""How an isolated attempt ended, judged from what its keeper saw and its child said. Pure.
 
 A limit that was hit, or a death for whatever reason, is a failure of the attempt like any exception: the
 worker is well, so it is no crash, and the job's backoff decides when to try again.
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import signal
 
+import msgspec
+
+from shardwheel.handler import Fatal
 from shardwheel.limits import Limits
 from shardwheel.wire import Outcome
+from shardwheel.workers.ending import Told, encode_output, fit_to_tell, told
 from shardwheel.workers.frames import Ended, Finished
 from shardwheel.workers.run import End
 
@@ -21,9 +25,9 @@ _OUTCOMES = {
 }
 
 
-def verdict(ended: Ended, limits: Limits) -> End:
+def verdict(ended: Ended, limits: Limits, known: tuple[str, ...]) -> End:
     if ended.finished is not None:
-        return _as_told(ended.finished)
+        return _as_told(ended.finished, known)
     if ended.overdue:
         return End(Outcome.TIMED_OUT, "TimeoutError", "it did not stop in time, and was killed")
     if _is_out_of_time(ended, limits):
@@ -33,18 +37,17 @@ def verdict(ended: Ended, limits: Limits) -> End:
     return _failure("ChildDied", f"its process died: {_cause(ended.exit_code)}")
 
 
-def _as_told(finished: Finished) -> End:
+def _as_told(finished: Finished, known: tuple[str, ...]) -> End:
+    """As the child tells it, checked: a handler may have written to its channel itself."""
     outcome = _OUTCOMES.get(finished.kind)
     if outcome is None:
-        return _failure("ChildDied", f"its process spoke of an end we do not know: {finished.kind!r}")
-    return End(
-        outcome,
-        finished.error_class,
-        finished.message,
-        finished.traceback,
-        finished.output,
-        finished.retry_after_ms,
-    )
+        return _failure("ChildDied", f"its process spoke of an end we do not know: {finished.kind!r}"[:300])
+    try:
+        output = encode_output(msgspec.json.decode(finished.output), known) if finished.output else b""
+    except (msgspec.DecodeError, UnicodeDecodeError, Fatal) as error:
+        return End(Outcome.FATAL, *told(error, known))
+    said = fit_to_tell(Told(finished.error_class, finished.message, finished.traceback), known)
+    return End(outcome, *said, output, max(-1, finished.retry_after_ms))
 
 
 def _is_out_of_time(ended: Ended, limits: Limits) -> bool:

@@ -22,6 +22,7 @@ from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
+from shardwheel.workers.isolated import Isolation
 from shardwheel.workers.worker import Worker
 
 
@@ -76,11 +77,24 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int) -
             now_ms=clock.now_ms,
             topic_partitions=settings.topic_partitions,
             slots=slots,
+            isolation=_isolation(settings, service),
         )
         service.add_loop("clock", keep_time)
         member.add_to_service()
         quieten_collector()
         await service.run()
+
+
+def _isolation(settings: Settings, service: Service) -> Isolation | None:
+    """Only a module with isolated handlers pays for a fork server."""
+    if not registry.isolated:
+        return None
+    return Isolation(
+        settings.handlers,
+        service.health,
+        user=settings.isolated_user,
+        children=settings.isolated_children,
+    )
 
 
 async def _measure(clock: DatabaseClock, store: PostgresStore, *, once: bool = False) -> None:
