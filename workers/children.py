@@ -25,7 +25,16 @@ LINE_LIMIT = 2_000
 class InChild:
     """One attempt of one isolated handler."""
 
-    __slots__ = ("_claimed", "_decoder", "_desk", "_is_over", "_unended", "has_begun", "known")
+    __slots__ = (
+        "_claimed",
+        "_decoder",
+        "_desk",
+        "_is_over",
+        "_longest_secret",
+        "_unended",
+        "has_begun",
+        "known",
+    )
 
     def __init__(
         self, claimed: Claimed, desk: Desk, known: tuple[str, ...], is_over: Callable[[], bool]
@@ -37,6 +46,7 @@ class InChild:
         self.known = known
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._unended = ""
+        self._longest_secret = max(map(len, known), default=0)
         self.has_begun = False
 
     def order(self, limits: Limits, params: Any, timeout_s: float, grace_s: float) -> Order:
@@ -53,14 +63,15 @@ class InChild:
 
     def hear(self, data: bytes, *, last: bool = False) -> None:
         """A piece of standard output and error, cut wherever it was read."""
-        lines = (self._unended + self._decoder.decode(data, last)).split("\n")
+        text = blotted(self.known, self._unended + self._decoder.decode(data, last))
+        lines = text.split("\n")
         self._unended = "" if last else lines.pop()
-        while len(self._unended) > LINE_LIMIT:
+        while len(self._unended) > LINE_LIMIT + self._longest_secret:  # Else half of one could slip out.
             lines.append(self._unended[:LINE_LIMIT])
             self._unended = self._unended[LINE_LIMIT:]
         for line in lines:
             if line:
-                self._log("info", blotted(self.known, line))
+                self._log("info", line)
 
     def drop(self, dropped_bytes: int, kept_kb: int) -> None:
         """So much more was written than is kept. It is the last that is heard."""

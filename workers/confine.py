@@ -70,6 +70,7 @@ def become(user: str) -> None:
     os.initgroups(entry.pw_name, entry.pw_gid)
     os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    os.environ.update(HOME=entry.pw_dir, USER=entry.pw_name, LOGNAME=entry.pw_name)
     # The kernel takes /proc/self from a process that changed its user; nothing secret is in this one.
     prctl(PR_SET_DUMPABLE, 1)
 

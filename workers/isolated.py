@@ -88,7 +88,8 @@ class Isolation:
         self._control: trio.socket.SocketType | None = None
         self._refused = ""
         self._known = trio.Event()
-        self._said: set[str] = set()
+        # What an operator should know, each said once.
+        self.warnings: list[str] = []
         self._log = get_logger(part=PART)
 
     # --- the fork server -----------------------------------------------------------------------------
@@ -97,7 +98,8 @@ class Isolation:
         """Have a fork server, whatever becomes of it; until cancelled."""
         while True:
             await self._have_one()
-            self._health.unwell(PART, self._refused or "the fork server died; another one is started")
+            if not self._refused:
+                self._health.unwell(PART, "the fork server died; another one is started")
             self._log.error("the fork server is gone", reason=self._refused or "it died")
             await trio.sleep(PAUSE_S)
 
@@ -149,12 +151,13 @@ class Isolation:
     def _refuse(self, reason: str) -> None:
         """Attempts fail with the reason from now on, until one of the next tries succeeds."""
         self._refused = reason
+        self._health.unwell(PART, reason)
         self._known.set()
 
     def _say_once(self, warnings: list[str]) -> None:
         for warning in warnings:
-            if warning not in self._said:
-                self._said.add(warning)
+            if warning not in self.warnings:
+                self.warnings.append(warning)
                 self._log.warning(warning)
 
     # --- an attempt ----------------------------------------------------------------------------------
