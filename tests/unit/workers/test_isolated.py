@@ -7,6 +7,8 @@ import os
 import pwd
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from shardwheel.limits import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.isolated import ADDED_ENVIRONMENT, ENVIRONMENT, clean_environment
 from tests.unit.workers.isolated_rig import isolating
+
+ROOT = Path(__file__).parents[3]
 
 
 def value(end: Any) -> Any:
@@ -184,6 +188,15 @@ async def test_root_may_let_children_be_another_user() -> None:
         seen = value(await rig.call("look"))
     nobody = pwd.getpwnam("nobody")
     assert (seen["user"], seen["environment"]["HOME"]) == (nobody.pw_uid, nobody.pw_dir)
+
+
+def test_a_fork_server_imports_nothing_that_connects_or_has_threads() -> None:
+    heavy = ("numpy", "trio", "psycopg", "confluent_kafka", "structlog", "pickle")
+    code = f"import sys, shardwheel.workers.forkserver; print([m for m in {heavy} if m in sys.modules])"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True
+    )
+    assert shown.stdout.strip() == "[]"
 
 
 def test_a_handler_with_limits_is_isolated() -> None:
