@@ -57,6 +57,7 @@ def main(descriptor: int, worker: int) -> None:
 def _prepare(setup: Setup, obstacle: str) -> Ready:
     """Import what every child will need, so that none has to."""
     try:
+        _require_of_kernel()
         if setup.user:
             user_entry(setup.user)
         import_handlers(setup.module)
@@ -68,6 +69,12 @@ def _prepare(setup: Setup, obstacle: str) -> Ready:
     gc.collect()
     gc.freeze()  # The children share what is never written to.
     return Ready(warnings=[*_network_warning(obstacle), *_thread_warning()])
+
+
+def _require_of_kernel() -> None:
+    """What every keeper relies on: better refused now than missed in each of them."""
+    os.close(os.pidfd_open(os.getpid()))
+    children()
 
 
 def _network_warning(obstacle: str) -> list[str]:

@@ -117,7 +117,7 @@ class Worker:
             alive.start_soon(self._reporter.run)
             alive.start_soon(self._notes.run)
             if self._isolation is not None:
-                alive.start_soon(self._isolation.run)
+                await alive.start(self._isolation.run)
             alive.start_soon(self._beat_on)
             alive.start_soon(self._watch_on)
             alive.start_soon(self._slots.run)

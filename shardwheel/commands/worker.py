@@ -46,7 +46,17 @@ def worker(
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     set_up_logs(settings.log_level, settings.log_format, role="worker", worker=worker_id)
     import_handlers(settings.handlers)
-    trio.run(_run, settings, worker_id, pool.value, slots)
+    try:
+        trio.run(_run, settings, worker_id, pool.value, slots)
+    except BaseExceptionGroup as group:
+        raise unwrapped(group) from None
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """What nurseries wrapped, if it is one thing: a wrong setting is told as such, however deep it lay."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int) -> None:

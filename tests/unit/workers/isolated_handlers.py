@@ -160,11 +160,16 @@ async def polite_async(ctx: Any, params: Any) -> None:
         print("tidied up", ctx.cancelled)
 
 
+@handler("parent", isolated=True)
+def server(ctx: Any, params: Any) -> int:
+    """The fork server: the parent of this child's keeper."""
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 @handler("wait", isolated=True)
 def wait(ctx: Any, params: Any) -> str:
     """Say who is who; end when the given file does, which is when its reader is told to."""
-    server = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
-    print(json.dumps({"child": os.getpid(), "keeper": os.getppid(), "server": int(server)}))
+    print(json.dumps({"child": os.getpid(), "keeper": os.getppid(), "server": server(ctx, params)}))
     with Path(params["pipe"]).open() as pipe:
         return pipe.read()
 

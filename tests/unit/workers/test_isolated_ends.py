@@ -16,7 +16,10 @@ import pytest
 import trio
 from trio.testing import trio_test
 
+from shardwheel.errors import UsageError
+from shardwheel.service import Health
 from shardwheel.wire import Outcome
+from shardwheel.workers.isolated import Isolation
 from tests.unit.workers.isolated_rig import LIMIT_S, IsolatedRig, Watched, isolating
 
 ROOT = Path(__file__).parents[3]
@@ -127,12 +130,29 @@ async def test_a_killed_keeper_fails_its_attempt_and_leaves_nothing() -> None:
 
 
 @trio_test
-async def test_a_module_that_cant_be_imported_is_told_and_nobody_waits_for_it() -> None:
-    async with isolating("there_is_no_such_module") as rig:
-        end = await rig.call("facts")
-        assert (end.outcome, end.error_class) == (Outcome.FAILED, "IsolationUnavailable")
-        assert "there_is_no_such_module" in end.message
-        assert "there_is_no_such_module" in (rig.health.parts["isolation"] or "")
+async def test_a_module_that_cant_be_imported_stops_the_worker_with_the_reason() -> None:
+    isolation = Isolation("there_is_no_such_module", Health())
+    with pytest.raises(UsageError, match="there_is_no_such_module") as caught:
+        await isolation.run()
+    assert caught.value.field == "isolated"
+
+
+@trio_test
+async def test_without_a_fork_server_attempts_wait_and_have_not_begun(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second one can't be had: its interpreter is not there any more."""
+    async with isolating() as rig:
+        before = await rig.call("parent")
+        monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
+        os.kill(int(before.output), signal.SIGKILL)
+        while "can't be started" not in (rig.health.parts["isolation"] or ""):
+            await trio.sleep(0.01)
+        with trio.move_on_after(0.1) as limit:
+            await rig.call("facts")
+        assert limit.cancelled_caught
+        monkeypatch.undo()
+        assert (await rig.call("facts")).outcome is Outcome.SUCCEEDED
 
 
 def _parent(pid: int) -> int:
