@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import time
+import traceback
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -99,6 +100,8 @@ def _become_child(order: Order, channel: socket.socket, spout: int, keeper: int,
             channel,
             lambda: confine(order.limits, ground.user, parent=keeper, fenced=ground.fenced),
         )
+    except BaseException:
+        traceback.print_exc()  # Into its output: the last that is known of it.
     finally:
         os._exit(1)
 

@@ -36,9 +36,19 @@ async def in_trio(ctx: Any, params: Any) -> Any:
     return await ctx.load_checkpoint()
 
 
+class Unspeakable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError("not even as text")
+
+
 @handler("raise", isolated=True)
 def fail(ctx: Any, params: Any) -> None:
-    kinds = {"retryable": Retryable("later", after_s=1), "fatal": Fatal("never"), "exit": SystemExit(3)}
+    kinds = {
+        "retryable": Retryable("later", after_s=1),
+        "fatal": Fatal("never"),
+        "exit": SystemExit(3),
+        "unspeakable": Unspeakable(),
+    }
     raise kinds.get(params["kind"]) or ValueError(f"with {params['kind']}\ud800")
 
 

@@ -105,6 +105,8 @@ async def test_a_child_that_dies_is_a_failed_attempt() -> None:
         killed = await rig.call("die", {"signal": int(signal.SIGKILL)})
         assert (killed.error_class, "SIGKILL" in killed.message) == ("ChildDied", True)
         assert "exit code 3" in (await rig.call("die", {"signal": 0})).message
+        unspeakable = await rig.call("raise", {"kind": "unspeakable"})
+        assert "exit code 1" in unspeakable.message and "not even as text" in rig.desk.text
         assert (await rig.call("garble")).error_class == "ChildDied"
         assert "no handler" in (await rig.call("absent")).message
 
