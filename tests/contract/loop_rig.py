@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
 from shardwheel.memory.pool import MemoryPool
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.claim import LEASES
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
 from tests.contract.store_rig import PATIENCE_S, eventually
@@ -67,6 +69,9 @@ class LoopRig(Protocol):
         """The partition's row was written on that timeline."""
 
     async def end_leases(self) -> None: ...
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        """What runs (pool short) is past its time-out, and its worker was heard of so long ago."""
 
     async def make_overdue(self) -> None:
         """Whatever waits was due an hour ago."""
@@ -132,6 +137,11 @@ class MemoryLoopRig:
 
     async def end_leases(self) -> None:
         self._update("running", lease_until_ms=self.server.now_ms() - 1000)
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        now_ms = self.server.now_ms()
+        lease_until_ms = now_ms + (LEASES["short"].total_seconds() - heard_s_ago) * 1000
+        self._update("running", timeout_at_ms=now_ms - by_s * 1000, lease_until_ms=lease_until_ms)
 
     async def make_overdue(self) -> None:
         self._update("queued", due_ms=self.server.now_ms() - 3_600_000)
@@ -222,6 +232,13 @@ class PostgresLoopRig:
         self._connection.execute(
             "UPDATE shardwheel.executions SET lease_until = clock_timestamp() - interval '1 s'"
             " WHERE state = 'running'"
+        )
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        self._connection.execute(
+            """UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - %s * interval '1 s',
+                      lease_until = clock_timestamp() + %s WHERE state = 'running'""",
+            [by_s, LEASES["short"] - timedelta(seconds=heard_s_ago)],
         )
 
     async def make_overdue(self) -> None:
