@@ -137,7 +137,7 @@ async def working(slots: int) -> AsyncIterator[Rig]:
 
 @pytest.fixture
 def clock() -> MockClock:
-    return MockClock(autojump_threshold=0.01)
+    return MockClock(autojump_threshold=0)
 
 
 @trio_test
