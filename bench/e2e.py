@@ -17,16 +17,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import psycopg
 
 from shardwheel.bench.claim import Gate, batches_of
 from shardwheel.bench.embedded import embedded_etcd, embedded_kafka, embedded_postgres
-from shardwheel.bench.measure import Latencies, machine
+from shardwheel.bench.measure import Latencies, cpu_s, machine, resident_bytes
 from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import entries_of, once_entries, store
 from shardwheel.store.jobs import read_now_ms
@@ -72,8 +73,10 @@ def measure_e2e(
     say: Callable[[str], None],
     kill: Sequence[str] = ("worker", "results"),
 ) -> Report:
-    with _loop(dsn, etcd, kafka) as loop:
+    with open_loop(dsn, etcd, kafka) as loop:
         say("starting a shard, a worker, a result processor")
+        for role in _ROLES:
+            loop.start(role)
         loop.play([0])
         steady = max(10, jobs // 10)
         say(f"{steady:,} jobs, one after the other")
@@ -125,18 +128,21 @@ class _Round:
         self.killed: list[str] = []
 
 
-class _Loop:
+class Loop:
     def __init__(self, folder: Path, dsn: str, environment: dict[str, str]) -> None:
         self._folder = folder
         self._dsn = dsn
         self._environment = environment
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._options: dict[str, tuple[str, ...]] = {}
         self._rounds = 0
 
-    def start(self, role: str) -> None:
+    def start(self, role: str, *options: str) -> None:
+        """Start a process; with the same options again, should it end by itself."""
+        options = self._options.setdefault(role, options)
         with (self._folder / f"{role}.log").open("ab") as log:
             self._processes[role] = subprocess.Popen(
-                [sys.executable, "-m", "shardwheel.cli", role],
+                [sys.executable, "-m", "shardwheel.cli", role, *options],
                 env=self._environment,
                 stdout=log,
                 stderr=log,
@@ -145,6 +151,13 @@ class _Loop:
     def kill(self, role: str) -> None:
         self._processes[role].kill()
         self._processes[role].wait()
+
+    def resident_bytes(self, role: str) -> int:
+        return resident_bytes(self._processes[role].pid)
+
+    def cpu_s(self, role: str) -> float:
+        """CPU time of the process so far."""
+        return cpu_s(self._processes[role].pid)
 
     def close(self) -> None:
         for role in self._processes:
@@ -200,21 +213,27 @@ class _Loop:
 
 
 @contextmanager
-def _loop(dsn: str, etcd: str, kafka: str) -> Iterator[_Loop]:
+def open_loop(
+    dsn: str,
+    etcd: str,
+    kafka: str,
+    handlers: str = "shardwheel.bench.noop",
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Loop]:
+    """Ends every process that was started in it. `more`: of their environment."""
     environment = {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name} | {
         "SHARDWHEEL_POSTGRES_DSN": dsn,
         "SHARDWHEEL_ETCD_ENDPOINTS": etcd,
         "SHARDWHEEL_KAFKA_BOOTSTRAP": kafka,
         "SHARDWHEEL_CLUSTER": "bench",
-        "SHARDWHEEL_HANDLERS": "shardwheel.bench.noop",
+        "SHARDWHEEL_HANDLERS": handlers,
         # A busy machine must not look like a dead shard.
         "SHARDWHEEL_LEASE_TTL_S": "10",
+        **more,
     }
     with tempfile.TemporaryDirectory(prefix="shardwheel-bench-") as folder:
-        loop = _Loop(Path(folder), dsn, environment)
+        loop = Loop(Path(folder), dsn, environment)
         try:
-            for role in _ROLES:
-                loop.start(role)
             yield loop
         finally:
             loop.close()
