@@ -6,6 +6,7 @@ attempts go the same way as results do (`apply_decisions`): there is one way out
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -47,19 +48,13 @@ def sweep_lost(
         (timed_out if hangs else crashed).append(
             _decided(row, Outcome.TIMED_OUT if hangs else Outcome.CRASHED)
         )
-    ended = apply_decisions(conn, crashed, crashed=True)
-    for state, count in apply_decisions(conn, timed_out).items():
-        ended[state] = ended.get(state, 0) + count
-    return ended
+    ended = apply_decisions(conn, crashed, crashed=True) | apply_decisions(conn, timed_out)
+    return dict(Counter(ended.values()))
 
 
 def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
     """Clear away, or shorten, claims of which nothing, or little, runs any more."""
     conn.execute(sql("sweep_claims"), {"partitions": list(partitions)}, prepare=False)
-
-
-def sweep_held(conn: Connection[Any], partitions: Sequence[int], *, most: int = 200) -> int:
-    return _sweep(conn, "sweep_held", partitions, most)
 
 
 def sweep_completed(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:
