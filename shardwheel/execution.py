@@ -121,6 +121,17 @@ class HoldPages(NamedTuple):
 FIRST_PAGES = HoldPages(("", ""), ("", ""))
 
 
+class EndingPage(NamedTuple):
+    """How far a sweep has come among the jobs whose last time has passed."""
+
+    partition: int
+    last_ms: int
+    job_id: bytes
+
+
+FIRST_ENDING = EndingPage(0, 0, bytes(16))
+
+
 class Counts(NamedTuple):
     """How many executions are held in some partitions, by reason, and how many dead letters are open."""
 

@@ -12,6 +12,7 @@ from shardwheel.execution import (
     Claimed,
     ClaimReply,
     Counts,
+    EndingPage,
     Held,
     HoldPages,
     ResultsStand,
@@ -85,8 +86,8 @@ class PostgresStore:
     async def sweep_slots(self, partitions: Sequence[int]) -> int:
         return await self._pool.run(held.sweep_slots, partitions)
 
-    async def sweep_completed(self, partitions: Sequence[int]) -> int:
-        return await self._pool.run(sweep.sweep_completed, partitions)
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> EndingPage:
+        return await self._pool.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:
         return await self._pool.run(sweep.sweep_overdue, partitions)

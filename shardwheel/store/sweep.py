@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
-from shardwheel.execution import ResultsStand
+from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand
 from shardwheel.retry import Backoff, Decision, History, decide
-from shardwheel.store.arrays import Bigints
+from shardwheel.store.arrays import Bigints, Uuid
 from shardwheel.store.settle import apply_decisions
 from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
@@ -57,8 +57,19 @@ def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
     conn.execute(sql("sweep_claims"), {"partitions": list(partitions)}, prepare=False)
 
 
-def sweep_completed(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:
-    return _sweep(conn, "sweep_completed", partitions, most)
+def sweep_completed(
+    conn: Connection[Any], partitions: Sequence[int], after: EndingPage, *, page: int = 2_000
+) -> EndingPage:
+    """Complete jobs that are over, among those that ended next; where the next sweep goes on."""
+    parameters = {
+        "partitions": list(partitions),
+        "after_partition": after.partition,
+        "after_ms": after.last_ms,
+        "after_job": Uuid(after.job_id),
+        "page": page,
+    }
+    last = conn.execute(sql("sweep_completed"), parameters, binary=True, prepare=False).fetchone()
+    return FIRST_ENDING if last is None else EndingPage._make(last)
 
 
 def sweep_overdue(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:

@@ -50,6 +50,11 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION shardwheel.holds(text, text, text, integer) IS 'Who holds something for this reason, in order, with the partition of one that is held: task types, or jobs for the reasons paused and overlap.';
 
+-- What ended is looked at by pages: with the job's id, so that a page can begin between two of one time.
+CREATE INDEX jobs_over ON shardwheel.jobs (partition, last_at, job_id) WHERE state = 'active' AND last_at IS NOT NULL;
+COMMENT ON INDEX shardwheel.jobs_over IS 'The sweep looks for jobs to complete, a page at a time.';
+DROP INDEX shardwheel.jobs_ending;
+
 -- --- task types -------------------------------------------------------------------------------------------
 
 ALTER TABLE shardwheel.task_types ADD COLUMN breaker boolean NOT NULL DEFAULT true;
