@@ -22,16 +22,13 @@ job AS MATERIALIZED (
      FOR SHARE OF j
 ),
 task_type AS MATERIALIZED (
-  SELECT t.tenant_id, t.task, t.paused, t.max_running IS NOT NULL OR t.rate_per_s IS NOT NULL AS limited
+  SELECT t.tenant_id, t.task, t.paused, b.open_until > clock_timestamp() AS breaker_open,
+         t.max_running IS NOT NULL OR t.rate_per_s IS NOT NULL OR b.open_until IS NOT NULL AS limited
     FROM shardwheel.task_types AS t
+    LEFT JOIN shardwheel.task_breakers AS b USING (tenant_id, task)
    WHERE (t.tenant_id, t.task) IN (SELECT j.tenant_id, j.task FROM job AS j)
    ORDER BY t.tenant_id, t.task
      FOR SHARE OF t
-),
-breaker AS MATERIALIZED (
-  SELECT b.tenant_id, b.task, b.open_until > clock_timestamp() AS is_open
-    FROM shardwheel.task_breakers AS b
-   WHERE b.open_until IS NOT NULL AND (b.tenant_id, b.task) IN (SELECT j.tenant_id, j.task FROM job AS j)
 ),
 existing AS MATERIALIZED (
   SELECT x.execution_id, x.state, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at, x.trace
@@ -48,13 +45,12 @@ chosen AS MATERIALIZED (
          coalesce(e.due_at, shardwheel.at(m.due_ms)) AS due_at, e.started_at IS NOT NULL AS began,
          j.pool <> %(pool)s OR j.priority <> m.priority AS moved,
          j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, j.state AS job_state, j.timeout_ms, j.not_after_ms,
-         j.overlap, j.notify, coalesce(t.paused, false) AS task_paused, coalesce(b.is_open, false) AS breaker_open,
-         coalesce(t.limited, false) OR b.tenant_id IS NOT NULL AS limited, coalesce(e.trace, '') AS trace
+         j.overlap, j.notify, coalesce(t.paused, false) AS task_paused, coalesce(t.breaker_open, false) AS breaker_open,
+         coalesce(t.limited, false) AS limited, coalesce(e.trace, '') AS trace
     FROM message AS m
     JOIN job AS j USING (job_id)
     LEFT JOIN existing AS e USING (execution_id)
     LEFT JOIN task_type AS t ON t.tenant_id = j.tenant_id AND t.task = j.task
-    LEFT JOIN breaker AS b ON b.tenant_id = j.tenant_id AND b.task = j.task
    WHERE CASE WHEN e.execution_id IS NULL THEN m.schedule_no = j.schedule_no
               ELSE e.state IN ('queued', 'retry_wait') AND e.attempt = m.attempt AND NOT m.skip END
    ORDER BY m.execution_id, m.skip  -- one of several that repeat each other; a fire wins over a skip of the same time
@@ -74,34 +70,22 @@ ruled AS MATERIALIZED (
            ELSE 'running:' END AS ruling
     FROM chosen
 ),
--- Two gates more, for the few that have them: the job's slot, then what its task type allows. Both are functions, so
--- that each of their statements sees what was committed by whoever it waited for.
-slot_holder AS MATERIALIZED (
-  SELECT s.execution_id
+-- For the few that have them, two gates more: the job's slot, and what the task type allows. In a function, so that
+-- each of its statements sees what was committed by whoever it waited for.
+gated AS MATERIALIZED (
+  SELECT g.execution_id, g.ruling
     FROM (SELECT array_agg(tenant_id ORDER BY execution_id) AS tenants, array_agg(partition ORDER BY execution_id) AS partitions,
-                 array_agg(job_id ORDER BY execution_id) AS jobs, array_agg(execution_id ORDER BY execution_id) AS ids
-            FROM ruled WHERE ruling = 'running:' AND overlap <> 'allow' HAVING count(*) > 0) AS w
-   CROSS JOIN LATERAL shardwheel.take_job_slots(w.tenants, w.partitions, w.jobs, w.ids) AS s (execution_id)
-),
-slotted AS MATERIALIZED (
-  SELECT r.*, r.ruling = 'running:' AND r.overlap <> 'allow' AND h.execution_id IS NULL AS refused
-    FROM ruled AS r LEFT JOIN slot_holder AS h USING (execution_id)
-),
-admitted AS MATERIALIZED (
-  SELECT a.execution_id, a.ruling
-    FROM (SELECT tenant_id, task, array_agg(execution_id ORDER BY execution_id) AS ids
-            FROM slotted WHERE ruling = 'running:' AND NOT refused AND limited
-           GROUP BY tenant_id, task ORDER BY tenant_id, task) AS g
-   CROSS JOIN LATERAL shardwheel.admit(g.tenant_id, g.task, g.ids) AS a
+                 array_agg(job_id ORDER BY execution_id) AS jobs, array_agg(overlap ORDER BY execution_id) AS policies,
+                 array_agg(CASE WHEN limited THEN task END ORDER BY execution_id) AS tasks,
+                 array_agg(began ORDER BY execution_id) AS begun, array_agg(execution_id ORDER BY execution_id) AS ids
+            FROM ruled
+           WHERE ruling = 'running:' AND (overlap <> 'allow' OR limited)
+          HAVING count(*) > 0) AS w
+   CROSS JOIN LATERAL shardwheel.take_slots(w.tenants, w.partitions, w.jobs, w.policies, w.tasks, w.begun, w.ids) AS g
 ),
 verdict AS MATERIALIZED (
   SELECT c.*, split_part(c.final, ':', 1) AS state, nullif(split_part(c.final, ':', 2), '') AS reason
-    FROM (SELECT s.*,
-            CASE
-              WHEN s.refused AND s.overlap = 'skip' AND NOT s.began THEN 'skipped:overlap'
-              WHEN s.refused THEN 'held:overlap'
-              ELSE coalesce(a.ruling, s.ruling) END AS final
-            FROM slotted AS s LEFT JOIN admitted AS a USING (execution_id)) AS c
+    FROM (SELECT r.*, coalesce(g.ruling, r.ruling) AS final FROM ruled AS r LEFT JOIN gated AS g USING (execution_id)) AS c
 ),
 inserted AS (
   INSERT INTO shardwheel.executions AS x

@@ -21,6 +21,10 @@ opened AS (
    WHERE b.open_until IS NULL
   RETURNING b.tenant_id, b.task
 ),
+named AS (  -- The claim asks the type's row whether there is a breaker.
+  INSERT INTO shardwheel.task_types (tenant_id, task) SELECT tenant_id, task FROM opened
+  ON CONFLICT DO NOTHING
+),
 probe AS (
   INSERT INTO shardwheel.task_slots (tenant_id, task, slot_no) SELECT tenant_id, task, 0 FROM opened
   ON CONFLICT DO NOTHING

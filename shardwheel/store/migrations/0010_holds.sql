@@ -122,22 +122,6 @@ COMMENT ON COLUMN shardwheel.workers.tasks IS 'The task types it has handlers fo
 
 -- --- taking slots: called by the claim, which has locked what it claims ------------------------------------
 
-CREATE FUNCTION shardwheel.take_job_slots(of_tenants text[], of_partitions smallint[], of_jobs uuid[], wanted uuid[]) RETURNS SETOF uuid
-  LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-  -- Inserting waits for whoever is just giving the slot back. Key order, so that no two claims wait for each other.
-  INSERT INTO shardwheel.overlap_slots (job_id, tenant_id, partition, execution_id, scheduled_at)
-  SELECT DISTINCT ON (w.job_id) w.job_id, w.tenant_id, w.partition, w.execution_id, clock_timestamp()
-    FROM unnest(of_tenants, of_partitions, of_jobs, wanted) AS w (tenant_id, partition, job_id, execution_id)
-   ORDER BY w.job_id, w.execution_id
-  ON CONFLICT (job_id) DO NOTHING;
-  RETURN QUERY
-  SELECT s.execution_id
-    FROM shardwheel.overlap_slots AS s
-   WHERE s.job_id = ANY (of_jobs) AND s.execution_id = ANY (wanted);
-END $$;
-COMMENT ON FUNCTION shardwheel.take_job_slots(text[], smallint[], uuid[], uuid[]) IS 'Of these executions of jobs that must not overlap, those that have their job''s slot, now or already. The oldest comes first.';
-
 CREATE FUNCTION shardwheel.take_tokens(of_tenant text, of_task text, per_s double precision, burst integer, most integer) RETURNS integer
   LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -154,7 +138,7 @@ END $$;
 COMMENT ON FUNCTION shardwheel.take_tokens(text, text, double precision, integer, integer) IS 'How many of `most` the task''s budget allows now; they are taken from it.';
 
 CREATE FUNCTION shardwheel.admit(of_tenant text, of_task text, wanted uuid[]) RETURNS TABLE (execution_id uuid, ruling text)
-  LANGUAGE plpgsql VOLATILE AS $$
+  LANGUAGE plpgsql VOLATILE ROWS 100 AS $$
 DECLARE
   limits shardwheel.task_types;
   probing CONSTANT boolean := EXISTS (SELECT FROM shardwheel.task_breakers AS b
@@ -189,6 +173,32 @@ BEGIN
     FROM unnest(wanted) WITH ORDINALITY AS w (execution_id, place);
 END $$;
 COMMENT ON FUNCTION shardwheel.admit(text, text, uuid[]) IS 'Which of these executions of a task type with limits may run now, the first ones first, and why the others are held. Whoever runs has a slot, if the type has slots.';
+
+-- Key order, so that no two claims wait for each other; inserting waits for whoever is just giving a slot back.
+CREATE FUNCTION shardwheel.take_slots(tenants text[], partitions smallint[], jobs uuid[], policies text[], tasks text[], begun boolean[], ids uuid[])
+  RETURNS TABLE (execution_id uuid, ruling text) LANGUAGE plpgsql VOLATILE ROWS 100 AS $$
+BEGIN
+  INSERT INTO shardwheel.overlap_slots (job_id, tenant_id, partition, execution_id, scheduled_at)
+  SELECT DISTINCT ON (w.job_id) w.job_id, w.tenant_id, w.partition, w.execution_id, clock_timestamp()
+    FROM unnest(tenants, partitions, jobs, policies, ids) AS w (tenant_id, partition, job_id, overlap, execution_id)
+   WHERE w.overlap <> 'allow'
+   ORDER BY w.job_id, w.execution_id
+  ON CONFLICT (job_id) DO NOTHING;
+  RETURN QUERY
+  WITH wanted AS MATERIALIZED (
+    SELECT w.tenant_id, w.overlap, w.task, w.began, w.id, w.overlap = 'allow' OR s.job_id IS NOT NULL AS goes_on
+      FROM unnest(tenants, jobs, policies, tasks, begun, ids) AS w (tenant_id, job_id, overlap, task, began, id)
+      LEFT JOIN shardwheel.overlap_slots AS s ON s.job_id = w.job_id AND s.execution_id = w.id
+  )
+  SELECT w.id, CASE WHEN w.overlap = 'skip' AND NOT w.began THEN 'skipped:overlap' ELSE 'held:overlap' END FROM wanted AS w WHERE NOT w.goes_on
+   UNION ALL
+  SELECT a.execution_id, a.ruling
+    FROM (SELECT w.tenant_id, w.task, array_agg(w.id ORDER BY w.id) AS task_ids
+            FROM wanted AS w WHERE w.goes_on AND w.task IS NOT NULL
+           GROUP BY w.tenant_id, w.task ORDER BY w.tenant_id, w.task) AS g
+   CROSS JOIN LATERAL shardwheel.admit(g.tenant_id, g.task, g.task_ids) AS a;
+END $$;
+COMMENT ON FUNCTION shardwheel.take_slots(text[], smallint[], uuid[], text[], text[], boolean[], uuid[]) IS 'Which executions, of jobs that must not overlap or of task types with limits (tasks: null, no limits), may not run now, and why. Of a job the oldest comes first, unless one has the slot already.';
 
 -- --- freeing slots: whoever ends a run, and however --------------------------------------------------------
 
