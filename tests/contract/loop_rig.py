@@ -229,7 +229,9 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
-            " shardwheel.work_rows, shardwheel.dead_letters"
+            " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
+            " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
+            " shardwheel.task_tallies, shardwheel.workers"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

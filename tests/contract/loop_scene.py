@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from shardwheel.execution import Claimant, Claimed, ClaimReply, ResultsStand
+from shardwheel.execution import FIRST_PAGES, Claimant, Claimed, ClaimReply, ResultsStand
 from shardwheel.ids import fire_id
 from shardwheel.job import Changes
+from shardwheel.limits import WorkerCard
 from shardwheel.posting import parse_posting
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job
@@ -47,6 +48,12 @@ class Scene:
     async def running(self, job: JobRow, at_ms: int = 0) -> Claimed:
         (claimed,) = (await self.claim(fire_of(job, at_ms))).claimed
         return claimed
+
+    async def announce(self, *tasks: str, worker: str = "w", pool: str = "short") -> None:
+        await self.store.announce_worker(WorkerCard(worker, pool, tasks, 8, ""))
+
+    async def sweep_held(self) -> None:
+        await self.store.sweep_held(list(ALL), FIRST_PAGES)
 
     async def states(self) -> list[tuple[str, str | None, int]]:
         return [(row.state, row.reason, row.attempt) for row in await self.rig.executions()]

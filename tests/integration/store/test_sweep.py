@@ -7,14 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardwheel.execution import Claimed, Held, ResultsStand
+from shardwheel.execution import FIRST_PAGES, Claimed, Held, ResultsStand
+from shardwheel.limits import WorkerCard
 from shardwheel.posting import parse_posting
 from shardwheel.store.expand import expand_work
 from shardwheel.store.heartbeat import heartbeat
+from shardwheel.store.held import sweep_held
 from shardwheel.store.jobs import create_jobs, delete_job, get_job, read_now_ms
 from shardwheel.store.requests import backfill_job, cancel_execution
 from shardwheel.store.settle import settle
-from shardwheel.store.sweep import sweep_completed, sweep_held, sweep_lost, sweep_overdue
+from shardwheel.store.sweep import sweep_completed, sweep_lost, sweep_overdue
+from shardwheel.store.workers import announce_worker, withdraw_worker
 from tests.integration.store.blocking import LIMIT_S, blocked
 from tests.integration.store.gate import NOON_MS, Gate, result_of
 
@@ -121,16 +124,26 @@ def test_held_rows_go_on_when_their_reason_is_over(gate: Gate) -> None:
     gate.update(gate.job_id, state="paused")
     gate.claim(retry)
     assert gate.state(retry) == ("held", "paused", 2)
-    assert sweep_held(gate.conn, ALL) == 0
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("held", "paused", 2)
     gate.update(gate.job_id, state="active")
-    assert sweep_held(gate.conn, ALL) == 1
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
     assert gate.state(retry) == ("queued", None, 2)
     gate.claim(retry, tasks=frozenset())
-    assert sweep_held(gate.conn, ALL) == 1
-    gate.claim(retry, tasks=frozenset())
-    gate.update(gate.job_id, state="deleted")
-    assert sweep_held(gate.conn, ALL) == 1
-    assert gate.state(retry) == ("skipped", "deleted", 2)
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("held", "handler_unknown", 2)
+    announce_worker(gate.conn, WorkerCard("w", "short", ("work",), 4, ""))
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("queued", None, 2)
+    withdraw_worker(gate.conn, "w")
+
+
+def test_what_a_deleted_job_held_is_over(gate: Gate) -> None:
+    fire = gate.waiting(NOON_MS)
+    gate.claim(fire, tasks=frozenset())
+    with gate.conn.transaction():
+        delete_job(gate.conn, "t", gate.job_id)
+    assert gate.state(fire) == ("skipped", "deleted", 1)
 
 
 def test_overdue_rows_are_handed_to_the_feed_again(gate: Gate) -> None:
