@@ -21,6 +21,7 @@ from shardwheel.execution import (
     Claimed,
     ClaimReply,
     Counts,
+    EndingPage,
     Held,
     HoldPages,
     ResultsStand,
@@ -112,8 +113,8 @@ class MemoryLoopStore(MemoryStore):
     async def sweep_slots(self, partitions: Sequence[int]) -> int:
         return await self.run(held.sweep_slots, partitions)
 
-    async def sweep_completed(self, partitions: Sequence[int]) -> int:
-        return await self.run(sweep.sweep_completed, partitions)
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> tuple[int, EndingPage]:
+        return await self.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:
         return await self.run(sweep.sweep_overdue, partitions)

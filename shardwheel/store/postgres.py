@@ -86,7 +86,7 @@ class PostgresStore:
     async def sweep_slots(self, partitions: Sequence[int]) -> int:
         return await self._pool.run(held.sweep_slots, partitions)
 
-    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> EndingPage:
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> tuple[int, EndingPage]:
         return await self._pool.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:

@@ -58,9 +58,9 @@ def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
 
 
 def sweep_completed(
-    conn: Connection[Any], partitions: Sequence[int], after: EndingPage, *, page: int = 2_000
-) -> EndingPage:
-    """Complete jobs that are over, among those that ended next; where the next sweep goes on."""
+    conn: Connection[Any], partitions: Sequence[int], after: EndingPage = FIRST_ENDING, *, page: int = 2_000
+) -> tuple[int, EndingPage]:
+    """Complete jobs that are over, among those that ended next: how many, and where to go on."""
     parameters = {
         "partitions": list(partitions),
         "after_partition": after.partition,
@@ -69,7 +69,7 @@ def sweep_completed(
         "page": page,
     }
     last = conn.execute(sql("sweep_completed"), parameters, binary=True, prepare=False).fetchone()
-    return FIRST_ENDING if last is None else EndingPage._make(last)
+    return (0, FIRST_ENDING) if last is None else (last[0], EndingPage._make(last[1:]))
 
 
 def sweep_overdue(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:

@@ -36,5 +36,8 @@ over AS MATERIALIZED (
 ),
 completed AS (
   UPDATE shardwheel.jobs AS j SET state = 'completed' FROM over AS o WHERE j.job_id = o.job_id AND j.state = 'active'
+  RETURNING j.job_id
 )
-SELECT e.partition, shardwheel.ms(e.last_at), uuid_send(e.job_id) FROM page AS e ORDER BY e.partition DESC, e.last_at DESC, e.job_id DESC LIMIT 1
+SELECT (SELECT count(*) FROM completed), e.partition, shardwheel.ms(e.last_at), uuid_send(e.job_id)
+  FROM page AS e
+ ORDER BY e.partition DESC, e.last_at DESC, e.job_id DESC LIMIT 1

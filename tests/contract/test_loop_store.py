@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock, trio_test
 
-from shardwheel.execution import ClaimReply, Held, ResultsStand
+from shardwheel.execution import FIRST_ENDING, ClaimReply, Held, ResultsStand
 from shardwheel.store.jobs import delete_job, edit_job, pause_job
 from shardwheel.store.requests import cancel_execution, trigger_job
 from shardwheel.wire import FireKind, Outcome
@@ -218,8 +218,8 @@ async def test_a_job_completes_when_the_floor_has_passed_its_last_time(
         job = await s.create(run_at="2026-01-01T00:00:00Z")
         claimed = await s.running(job)
         await rig.set_floor(job.partition, job.effective_from_ms, job.effective_from_ms)
-        assert await s.store.sweep_completed(list(ALL)) == 0
+        assert (await s.store.sweep_completed(list(ALL), FIRST_ENDING))[0] == 0
         await s.store.settle([result_of(claimed)])
-        assert await s.store.sweep_completed(list(ALL)) == 1
+        assert (await s.store.sweep_completed(list(ALL), FIRST_ENDING))[0] == 1
         done = await s.job(job.job_id)
         assert (done.state, done.schedule_no) == ("completed", job.schedule_no)

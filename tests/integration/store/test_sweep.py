@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardwheel.execution import FIRST_PAGES, Claimed, Held, ResultsStand
+from shardwheel.execution import FIRST_ENDING, FIRST_PAGES, Claimed, Held, ResultsStand
 from shardwheel.limits import WorkerCard
 from shardwheel.posting import parse_posting
+from shardwheel.store.arrays import Uuid
 from shardwheel.store.expand import expand_work
 from shardwheel.store.heartbeat import heartbeat
 from shardwheel.store.held import sweep_held
@@ -139,6 +140,7 @@ def test_held_rows_go_on_when_their_reason_is_over(gate: Gate) -> None:
 
 
 def test_what_a_deleted_job_held_is_over(gate: Gate) -> None:
+    gate.update(gate.job_id, schedule='{"never":true}')
     fire = gate.waiting(NOON_MS)
     gate.claim(fire, tasks=frozenset())
     with gate.conn.transaction():
@@ -162,17 +164,17 @@ def test_a_job_completes_when_the_floor_passed_its_last_time_and_nothing_is_open
         gate.conn, "t", [parse_posting({"task": "work", "run_at": "2026-01-01T00:00:00Z"})]
     )
     job = get_job(gate.conn, "t", job_id)
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     floor = "UPDATE shardwheel.partitions SET floor_ms = %s, floor_xid = %s::text::xid8"
     gate.conn.execute(floor, [job.anchor_ms, str(job.schedule_xid)])
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     gate.conn.execute(floor, [job.anchor_ms, str(job.schedule_xid + 1)])
     assert job.anchor_ms is not None
     fire = gate.fire(job.anchor_ms, job_id=job_id)
     (claimed,) = gate.claim(fire).claimed
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     gate.settle(result_of(claimed))
-    assert sweep_completed(gate.conn, ALL) == 1
+    assert sweep_completed(gate.conn, ALL)[0] == 1
     done = get_job(gate.conn, "t", job_id)
     assert (done.state, done.schedule_no) == ("completed", job.schedule_no)
 
@@ -208,3 +210,23 @@ def test_the_work_of_a_deleted_job_is_over(gate: Gate) -> None:
     delete_job(gate.conn, "t", job_id)
     assert expand_work(gate.conn, ALL, 100) == 0
     assert gate.conn.execute("SELECT state FROM shardwheel.work_rows").fetchone() == ("cancelled",)
+
+
+def test_jobs_that_are_over_are_found_by_pages(gate: Gate) -> None:
+    """Those that wait for something do not keep the others from being found, however they are ordered."""
+    jobs = [gate.job_id, *(gate.add_job() for _ in range(4))]
+    for place, job_id in enumerate(jobs):
+        gate.update(job_id, last_at="2026-01-01T00:00:00Z")
+        if place % 2 == 0:
+            gate.conn.execute(
+                """INSERT INTO shardwheel.executions (execution_id, tenant_id, partition, job_id, kind,
+                                                      origin, state, scheduled_at, due_at)
+                   VALUES (gen_random_uuid(), 't', 7, %s, 0, 'schedule', 'retry_wait', now(), now())""",
+                [Uuid(job_id)],
+            )
+    gate.conn.execute("UPDATE shardwheel.partitions SET floor_ms = %s, floor_xid = '9999999'", [NOON_MS])
+    page, completed, looks = FIRST_ENDING, 0, 0
+    while looks == 0 or page != FIRST_ENDING:
+        count, page = sweep_completed(gate.conn, ALL, page, page=1)
+        completed, looks = completed + count, looks + 1
+    assert (completed, looks) == (2, 6)
