@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shardwheel.limits import TaskName
@@ -54,6 +54,7 @@ def breaker_of(transaction: Transaction, name: TaskName) -> Breaker | None:
 def take_job_slots(transaction: Transaction, wanted: Sequence[Wanted]) -> set[bytes]:
     """Those that have their job's slot, now or already. The oldest comes first."""
     for one in sorted(wanted, key=lambda one: (one.job_id, one.execution_id)):
+        transaction.lock(OVERLAP_SLOTS, one.job_id)  # Wait for whoever is just giving it back.
         if transaction.get(OVERLAP_SLOTS, one.job_id) is None:
             slot = OverlapSlot(one.job_id, one.partition, one.execution_id)
             transaction.put(OVERLAP_SLOTS, one.job_id, slot)
@@ -69,15 +70,19 @@ def admit(
     limits = type_of(transaction, name)
     probing = breaker_of(transaction, name) is not None
     room, refusal = len(wanted), ""
-    taken: list[TaskSlot] = []
-    if probing or limits.max_running is not None:
-        taken = free_slots(transaction, limits, probing=probing)[:room]
-        room, refusal = len(taken), "breaker_open" if probing else "concurrency"
+    slots: list[TaskSlot] = []
+    probes: list[TaskSlot] = []
+    if limits.max_running is not None:
+        slots = free_slots(transaction, name, range(1, limits.max_running + 1))[:room]
+        room, refusal = len(slots), "concurrency"
+    if probing and room > 0:
+        probes = free_slots(transaction, name, [PROBE])
+        room, refusal = len(probes), "breaker_open"
     if limits.rate_per_s is not None and room > 0:
         granted = take_tokens(transaction, limits, room)
         if granted < room:
             room, refusal = granted, "rate_limit"
-    for slot, execution_id in zip(taken[:room], wanted, strict=False):
+    for slot, execution_id in [*zip(slots[:room], wanted), *zip(probes[:room], wanted)]:  # noqa: B905
         transaction.put(TASK_SLOTS, (name, slot.slot_no), slot._replace(execution_id=execution_id))
     return {
         execution_id: ("running", None) if place < room else ("held", refusal)
@@ -85,16 +90,15 @@ def admit(
     }
 
 
-def free_slots(transaction: Transaction, limits: LimitedType, *, probing: bool) -> list[TaskSlot]:
-    """Those that nobody has, and that nobody is just taking or giving back."""
-    numbers = [PROBE] if probing else range(1, (limits.max_running or 0) + 1)
-    slots = [(number, transaction.get(TASK_SLOTS, (limits.name, number))) for number in numbers]
+def free_slots(transaction: Transaction, name: TaskName, numbers: Iterable[int]) -> list[TaskSlot]:
+    """Those of these that nobody has, and that nobody is just taking or giving back."""
+    slots = [transaction.get(TASK_SLOTS, (name, number)) for number in numbers]
     return [
         slot
-        for number, slot in slots
+        for slot in slots
         if slot is not None
         and slot.execution_id is None
-        and is_free(transaction, TASK_SLOTS, (limits.name, number))
+        and is_free(transaction, TASK_SLOTS, (name, slot.slot_no))
     ]
 
 

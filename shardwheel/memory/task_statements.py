@@ -98,7 +98,7 @@ def _shown(transaction: Transaction, name: TaskName) -> TaskType:
     limits = type_of(transaction, name)
     breaker: Breaker | None = transaction.get(TASK_BREAKERS, name)
     open_until_ms = None if breaker is None else breaker.open_until_ms
-    taken = sum(slot.execution_id is not None for slot in _slots(transaction, name))
+    taken = sum(slot.slot_no > 0 and slot.execution_id is not None for slot in _slots(transaction, name))
     held = sum(
         (row.state, row.tenant_id, row.held_for) == ("held", *name) and row.reason in _OF_A_TASK
         for _, row in transaction.rows(EXECUTIONS)
@@ -158,6 +158,8 @@ def _open_if_bad(transaction: Transaction, given: Given, breaker: Breaker) -> No
     if is_bad and type_of(transaction, breaker.name).breaker:
         open_until_ms = now_ms + given["open_for"].total_seconds() * 1000
         transaction.put(TASK_BREAKERS, breaker.name, breaker._replace(open_until_ms=open_until_ms))
+        if transaction.get(TASK_TYPES, breaker.name) is None:
+            transaction.put(TASK_TYPES, breaker.name, LimitedType(breaker.name))
         if transaction.get(TASK_SLOTS, (breaker.name, PROBE)) is None:
             transaction.put(TASK_SLOTS, (breaker.name, PROBE), TaskSlot(breaker.name, PROBE))
 

@@ -7,7 +7,7 @@ WITH named AS (
 )
 SELECT n.task, coalesce(t.paused, false), t.max_running, t.rate_per_s, t.burst, coalesce(t.breaker, true), shardwheel.ms(b.open_until),
        CASE WHEN t.max_running IS NOT NULL THEN
-         (SELECT count(*) FROM shardwheel.task_slots AS s WHERE s.tenant_id = %(tenant_id)s AND s.task = n.task AND s.execution_id IS NOT NULL) END,
+         (SELECT count(*) FROM shardwheel.task_slots AS s WHERE s.tenant_id = %(tenant_id)s AND s.task = n.task AND s.slot_no > 0 AND s.execution_id IS NOT NULL) END,
        (SELECT count(*) FROM shardwheel.executions AS x
          WHERE x.pending = 'held' AND x.tenant_id = %(tenant_id)s AND x.held_for = n.task
            AND x.reason IN ('task_paused', 'concurrency', 'rate_limit', 'breaker_open', 'handler_unknown'))

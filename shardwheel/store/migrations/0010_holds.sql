@@ -151,17 +151,24 @@ DECLARE
   room integer := cardinality(wanted);
   granted integer;
   slots integer[] := '{}';
+  probes integer[] := '{}';
   refusal text := '';
 BEGIN
   SELECT * INTO limits FROM shardwheel.task_types AS t WHERE t.tenant_id = of_tenant AND t.task = of_task;
-  IF probing OR limits.max_running IS NOT NULL THEN
+  IF limits.max_running IS NOT NULL THEN
     slots := ARRAY(SELECT s.slot_no FROM shardwheel.task_slots AS s
-                    WHERE s.tenant_id = of_tenant AND s.task = of_task AND s.execution_id IS NULL
-                      AND s.slot_no BETWEEN CASE WHEN probing THEN 0 ELSE 1 END AND CASE WHEN probing THEN 0 ELSE limits.max_running END
+                    WHERE s.tenant_id = of_tenant AND s.task = of_task AND s.execution_id IS NULL AND s.slot_no BETWEEN 1 AND limits.max_running
                     ORDER BY s.slot_no LIMIT room
                       FOR UPDATE SKIP LOCKED);
     room := cardinality(slots);
-    refusal := CASE WHEN probing THEN 'breaker_open' ELSE 'concurrency' END;
+    refusal := 'concurrency';
+  END IF;
+  IF probing AND room > 0 THEN  -- It counts among those that may run at once: what ran before goes on meanwhile.
+    probes := ARRAY(SELECT s.slot_no FROM shardwheel.task_slots AS s
+                     WHERE s.tenant_id = of_tenant AND s.task = of_task AND s.execution_id IS NULL AND s.slot_no = 0
+                       FOR UPDATE SKIP LOCKED);
+    room := cardinality(probes);
+    refusal := 'breaker_open';
   END IF;
   IF limits.rate_per_s IS NOT NULL AND room > 0 THEN
     granted := shardwheel.take_tokens(of_tenant, of_task, limits.rate_per_s, limits.burst, room);
@@ -171,13 +178,14 @@ BEGIN
     END IF;
   END IF;
   UPDATE shardwheel.task_slots AS s SET execution_id = wanted[g.place]
-    FROM unnest(slots[1:room]) WITH ORDINALITY AS g (slot_no, place)
+    FROM (SELECT slot_no, place FROM unnest(slots[1:room]) WITH ORDINALITY AS n (slot_no, place)
+           UNION ALL SELECT slot_no, 1 FROM unnest(probes[1:room]) AS n (slot_no)) AS g
    WHERE s.tenant_id = of_tenant AND s.task = of_task AND s.slot_no = g.slot_no;
   RETURN QUERY
   SELECT w.execution_id, CASE WHEN w.place <= room THEN 'running:' ELSE 'held:' || refusal END
     FROM unnest(wanted) WITH ORDINALITY AS w (execution_id, place);
 END $$;
-COMMENT ON FUNCTION shardwheel.admit(text, text, uuid[]) IS 'Which of these executions of a task type with limits may run now, the first ones first, and why the others are held. Whoever runs has a slot, if the type has slots.';
+COMMENT ON FUNCTION shardwheel.admit(text, text, uuid[]) IS 'Which of these executions of a task type with limits may run now, the first ones first, and why the others are held. Whoever runs has a slot, if the type has slots; a probe has its own besides.';
 
 -- Key order, so that no two claims wait for each other; inserting waits for whoever is just giving a slot back.
 CREATE FUNCTION shardwheel.take_slots(tenants text[], partitions smallint[], jobs uuid[], policies text[], tasks text[], begun boolean[], ids uuid[])
