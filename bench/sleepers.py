@@ -11,14 +11,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 
-from shardwheel.bench.e2e import Loop, open_loop
-from shardwheel.bench.embedded import embedded_etcd, embedded_kafka, embedded_postgres
+from shardwheel.bench.embedded import Servers, embedded_servers
+from shardwheel.bench.loop import Loop, open_loop
 from shardwheel.bench.measure import machine
 from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import once_entries, store
@@ -37,24 +36,16 @@ Report = dict[str, Any]
 
 
 def bench_sleepers(sleepers: int, seconds: float, say: Callable[[str], None]) -> Report:
-    with ExitStack() as servers:
-        dsn = servers.enter_context(embedded_postgres(say))
-        etcd = servers.enter_context(embedded_etcd(say))
-        kafka = servers.enter_context(embedded_kafka(say))
-        return measure_sleepers(dsn, etcd, kafka, sleepers, seconds, say)
+    with embedded_servers(say) as servers:
+        return measure_sleepers(servers, sleepers, seconds, say)
 
 
-def measure_sleepers(
-    dsn: str, etcd: str, kafka: str, sleepers: int, seconds: float, say: Callable[[str], None]
-) -> Report:
-    environment = {"BENCH_SLEEP_S": str(seconds)}
-    with open_loop(dsn, etcd, kafka, "shardwheel.bench.sleeping", environment) as loop:
-        say("starting a shard, a worker, a result processor")
-        loop.start("shard")
-        loop.start("results")
-        loop.start("worker", "--slots", str(sleepers))
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            return _measure(loop, connection, dsn, sleepers, seconds, say)
+def measure_sleepers(servers: Servers, sleepers: int, seconds: float, say: Callable[[str], None]) -> Report:
+    say("starting a shard, a worker, a result processor")
+    environment = {"SHARDWHEEL_HANDLERS": "shardwheel.bench.sleeping", "BENCH_SLEEP_S": str(seconds)}
+    with open_loop(servers, ["--slots", str(sleepers)], **environment) as loop:
+        with psycopg.connect(servers.dsn, autocommit=True) as connection:
+            return _measure(loop, connection, servers.dsn, sleepers, seconds, say)
 
 
 def _measure(

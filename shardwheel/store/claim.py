@@ -105,6 +105,7 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         failures,
         timeout_ms,
         due_ms,
+        trace,
     ) = row
     return Claimed(
         execution_id,
@@ -119,4 +120,5 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         failures,
         timeout_ms,
         token,
+        trace,
     )

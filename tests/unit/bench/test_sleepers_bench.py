@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardwheel.bench import sleepers
+from shardwheel.bench.embedded import Servers
 from shardwheel.compose.etcd import EtcdServer
 from shardwheel.compose.kafka import KafkaServer
 
@@ -20,8 +21,8 @@ def test_sleepers_are_measured(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    servers = migrated_database, etcd_server.endpoint, own_kafka().bootstrap
-    result = sleepers.measure_sleepers(*servers, 20, 3.0, lambda _: None)
+    servers = Servers(migrated_database, etcd_server.endpoint, own_kafka().bootstrap)
+    result = sleepers.measure_sleepers(servers, 20, 3.0, lambda _: None)
     assert (result["sleepers"], result["repeated"]) == (20, 0)
     assert result["rss_bytes"] >= result["rss_bytes_idle"] > 0
     sleepers.print_result(result)

@@ -14,6 +14,7 @@ from trio.testing import MockClock, trio_test
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
+from shardwheel.limits import WorkerCard
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.metrics import ABANDONED
@@ -47,6 +48,12 @@ class GrantingStore(ListeningStore):
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return Beat(frozenset(one.execution_id for one in held) - self.lost, frozenset())
+
+    async def announce_worker(self, worker: WorkerCard) -> None:
+        """Nobody asks here."""
+
+    async def withdraw_worker(self, worker_id: str) -> None:
+        """Nobody asks here."""
 
 
 def _claimed(fire: Fire, token: bytes) -> Claimed:
