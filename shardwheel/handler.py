@@ -43,7 +43,8 @@ class Superseded(Exception):  # noqa: N818 - beside the two above
 
 
 class Handler(NamedTuple):
-    """A registered function with the task type's own defaults (None: the job decides)."""
+    """A registered function. `pool` and `timeout_s` say what it is written for: a job's own values decide
+    where and for how long it runs."""
 
     task: str
     function: Callable[..., Any]
@@ -86,7 +87,8 @@ registry = Registry()
 def handler(
     task: str, *, pool: str = "short", timeout_s: float | None = None, registry: Registry = registry
 ) -> Callable[[_Function], _Function]:
-    """Register a function as the handler of a task type."""
+    """Register a function as the handler of a task type. Where it runs and for how long is the job's to say
+    (`pool`, `timeout_s` of the posting): what is said here is for its readers."""
 
     def register(function: _Function) -> _Function:
         registry.add(task, function, pool, timeout_s)

@@ -8,8 +8,8 @@ threads stays taken.
     time-out or wish to stop      async: cancelled at once          plain: ctx.cancelled
     and GRACE_S later             given up (it shields itself)      given up (it does not look)
 
-Whatever a handler returns after that moment does not count: one that looks at `ctx.cancelled` and returns
-early has not done its work.
+A handler that looked at `ctx.cancelled` and then returns has not done its work: that does not count. One that
+comes to a good end a little late without having looked has, and it would be a pity to do it again.
 """
 
 from __future__ import annotations
@@ -183,7 +183,11 @@ class Running:
             end = _failed(error, known)
         finally:
             self._scope = None
-        return end if self._clock() < self._deadline else self.cut_off()
+        return end if self._clock() < self._deadline or self._is_well_done(end) else self.cut_off()
+
+    def _is_well_done(self, end: End) -> bool:
+        """It came to a good end, if late, and was not one that stopped half-way because it was told to."""
+        return end.outcome is Outcome.SUCCEEDED and self._context is not None and not self._context.knows
 
     async def _run(self, handler: Handler, params: Any, known: tuple[str, ...], workshop: Workshop) -> Any:
         """The ways to run a handler: each makes a context, limits the scope, and waits for the value."""
@@ -212,12 +216,14 @@ class Running:
             self._has_begun = thread.has_begun
 
     def _limit_scope(self) -> None:
-        cut_at, scope = self._cut_at, self._scope
-        if scope is not None and scope.deadline != cut_at:  # Of one batch often the same: setting it is dear.
+        scope, cut_at = self._scope, self._cut_at
+        assert scope is not None
+        if scope.deadline != cut_at:  # Of one batch they are often the same: setting it is dear.
             scope.deadline = cut_at
 
     async def _reveal(self, params: Any, provider: secrets.Provider) -> tuple[Any, tuple[str, ...]]:
         find = partial(provider, self.claimed.tenant_id)
+        self._has_begun = True  # Where secrets can't be had in time, the attempt has failed.
         self._limit_scope()
         return await trio.to_thread.run_sync(secrets.resolve, params, find, abandon_on_cancel=True)
 

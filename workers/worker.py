@@ -43,6 +43,8 @@ PAUSE_S = 0.5
 HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
 # How long a wish to stop takes to arrive, and how late a handler that can't be cancelled is given up.
 WATCH_S = 1.0
+# For so long nothing else of this worker had its turn, heartbeats included.
+BLOCKED_S = 2.0
 
 
 class WorkerStore(AnnouncingStore, NotesStore, Protocol):
@@ -241,7 +243,12 @@ class Worker:
 
     async def _watch_on(self) -> None:
         while True:
+            wakes_at = self._clock() + WATCH_S
             await trio.sleep(WATCH_S)
+            if (late_s := self._clock() - wakes_at) > BLOCKED_S:
+                self._log.warning(
+                    "an async handler blocks all others: let it wait, or make it plain", late_s=late_s
+                )
             self._give_up_the_hopeless()
             try:
                 await self._stop_the_unwanted()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from shardwheel.handler import Handler, Retryable
 from shardwheel.metrics import ABANDONED
 from shardwheel.wire import Outcome
 from shardwheel.workers import run as run_module
+from shardwheel.workers.context import PlainContext
 from shardwheel.workers.notes import Notes
 from shardwheel.workers.run import End, Running
+from shardwheel.workers.threads import InThread
 from tests.unit.workers.rig import ListeningStore, claimed, workshop
 
 Function = Callable[[Any, Any], Any]
@@ -54,7 +57,7 @@ async def test_what_an_async_handler_knows_and_says() -> None:
         ctx.log.error("bad")
         before = await ctx.load_checkpoint()
         await ctx.checkpoint({"page": 3})
-        assert ctx.deadline - trio.current_time() <= 60
+        assert abs((ctx.deadline - datetime.now(UTC)).total_seconds() - ctx.seconds_left) < 1
         return [before, await ctx.load_checkpoint(), ctx.first_attempt, ctx.fencing_token, ctx.cancelled]
 
     end = await run(handler, store=store, attempt=2)
@@ -173,18 +176,31 @@ def test_an_async_handler_is_cancelled_at_its_time_out_and_sees_why() -> None:
     assert (end.outcome, end.message, seen) == (Outcome.TIMED_OUT, "it took longer than 2 s", [True])
 
 
-def test_what_is_returned_after_the_time_does_not_count() -> None:
+@pytest.mark.parametrize(
+    ("timeout_ms", "looks", "outcome"),
+    [
+        (4_000, True, Outcome.SUCCEEDED),
+        (2_000, True, Outcome.TIMED_OUT),  # It may have stopped half-way.
+        (2_000, False, Outcome.SUCCEEDED),
+    ],
+)
+def test_what_is_returned_late_counts_unless_it_was_told_to_stop(
+    timeout_ms: int, looks: bool, outcome: Outcome
+) -> None:
     async def handler(ctx: Any, params: Any) -> str:
         with trio.CancelScope(shield=True):
             await trio.sleep(3)
-        return "too late" if ctx.cancelled else "in time"
+        return "partly" if looks and ctx.cancelled else "whole"
 
-    for timeout_ms, outcome in ((2_000, Outcome.TIMED_OUT), (4_000, Outcome.SUCCEEDED)):
+    async def fails(ctx: Any, params: Any) -> str:
+        raise ValueError(await handler(ctx, params))
 
-        async def attempt(timeout_ms: int = timeout_ms) -> End:
-            return await run(handler, timeout_ms=timeout_ms)
+    async def attempt(function: Function) -> End:
+        return await run(function, timeout_ms=timeout_ms)
 
-        assert trio.run(attempt, clock=MockClock(autojump_threshold=0)).outcome is outcome
+    assert trio.run(attempt, handler, clock=MockClock(autojump_threshold=0)).outcome is outcome
+    late = trio.run(attempt, fails, clock=MockClock(autojump_threshold=0)).outcome
+    assert late is (Outcome.FAILED if timeout_ms == 4_000 else Outcome.TIMED_OUT)
 
 
 @trio_test
@@ -247,3 +263,14 @@ async def test_who_never_got_a_thread_did_not_fail(monkeypatch: pytest.MonkeyPat
         with trio.CancelScope() as scope:
             await running.call(handler, lent, scope)
     assert running.cut_off().outcome is Outcome.RELEASED
+
+
+@trio_test
+async def test_a_thread_that_starts_after_it_was_given_up_does_nothing() -> None:
+    called: list[Any] = []
+    context = PlainContext(claimed(1), 0.0, lambda: 0.0, workshop().plain_desk)
+    late = InThread(context)
+    assert not late.abandon()
+    before = abandoned()
+    await late.run(lambda ctx, params: called.append(params), {}, trio.CapacityLimiter(1))
+    assert (called, abandoned()) == ([], before)
