@@ -20,7 +20,7 @@ import trio
 from shardwheel.bench.measure import Latencies, machine
 from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.service import Health
 from shardwheel.workers.children import InChild
 from shardwheel.workers.isolated import Isolation

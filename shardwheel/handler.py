@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from shardwheel.errors import UsageError
-from shardwheel.limits import Limits, limits_of
+from shardwheel.isolation import Limits, limits_of
 
 POOLS = ("short", "medium", "long")
 
@@ -45,8 +45,8 @@ class Superseded(Exception):  # noqa: N818 - beside the two above
 
 
 class Handler(NamedTuple):
-    """A registered function with the task type's own defaults (None: the job decides). With limits it is
-    isolated."""
+    """A registered function. `pool` and `timeout_s` say what it is written for: a job's own values decide
+    where and for how long it runs. With limits it is isolated."""
 
     task: str
     function: Callable[..., Any]
@@ -112,7 +112,9 @@ def handler(
     network: bool | None = None,
     registry: Registry = registry,
 ) -> Callable[[_Function], _Function]:
-    """Register a function as the handler of a task type; `isolated`, in a child process within limits."""
+    """Register a function as the handler of a task type. Where it runs and for how long is the job's to say
+    (`pool`, `timeout_s` of the posting): what is said here is for its readers. `isolated`, it runs in a child
+    process, within the limits given here."""
     given = {
         "cpu_s": cpu_s,
         "memory_mb": memory_mb,

@@ -46,6 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     handlers: str = ""
     isolated_user: str = ""
     isolated_children: int = 32
+    secret_provider: str = "environment"
+    secret_prefix: str = "SECRET_"
+    secret_folder: str = ""
     data: str = ""
     cache: str = ""
 

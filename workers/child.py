@@ -24,7 +24,7 @@ import msgspec
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.execution import Claimed
 from shardwheel.handler import Fatal, Handler, Retryable, Superseded, registry
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.workers.confine import raise_memory_limit
 from shardwheel.workers.context import PlainContext
 from shardwheel.workers.ending import encode_output, told

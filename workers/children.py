@@ -13,7 +13,7 @@ import msgspec
 
 from shardwheel.execution import Claimed
 from shardwheel.handler import Superseded
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.workers.context import Desk, perform
 from shardwheel.workers.frames import Order
 from shardwheel.workers.secrets import blotted

@@ -19,7 +19,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from shardwheel.errors import UsageError
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4

@@ -24,6 +24,7 @@ operation's name and arguments. All values are checked by the desk, so that no w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -112,7 +113,7 @@ class BaseContext(Generic[AnyDesk]):
 
     All that can be is read from the claim when it is asked for: a short run asks for little."""
 
-    __slots__ = ("_claimed", "_clock", "_deadline", "_desk", "_is_cancelled", "_is_over", "_secrets")
+    __slots__ = ("_claimed", "_clock", "_deadline", "_desk", "_is_cancelled", "_is_over", "_secrets", "knows")
 
     def __init__(
         self,
@@ -128,6 +129,8 @@ class BaseContext(Generic[AnyDesk]):
         self._clock = clock
         self._desk: AnyDesk = desk
         self._is_cancelled = self._is_over = False
+        # The handler has looked, and was told to stop.
+        self.knows = False
         self._secrets = secrets
 
     @property
@@ -161,9 +164,9 @@ class BaseContext(Generic[AnyDesk]):
     # --- time and the wish to stop -------------------------------------------------------------------
 
     @property
-    def deadline(self) -> float:
-        """When the time-out ends this attempt, on the worker's clock (trio.current_time in an async one)."""
-        return self._deadline
+    def deadline(self) -> datetime:
+        """When the time-out ends this attempt, by this machine's clock, in UTC."""
+        return datetime.now(UTC) + timedelta(seconds=self._deadline - self._clock())
 
     @property
     def seconds_left(self) -> float:
@@ -172,9 +175,12 @@ class BaseContext(Generic[AnyDesk]):
 
     @property
     def cancelled(self) -> bool:
-        """Stop now: somebody asked for it, the worker is leaving, or the time is over. Whatever the handler
-        returns from here on does not count."""
-        return self._is_cancelled or self._clock() >= self._deadline
+        """Stop now: somebody asked for it, the worker is leaving, or the time is over. What a handler returns
+        after it was told so does not count."""
+        if self._is_cancelled or self._clock() >= self._deadline:
+            self.knows = True
+            return True
+        return False
 
     def cancel(self) -> None:
         """Said by whoever runs the handler."""

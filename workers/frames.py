@@ -19,7 +19,7 @@ import msgspec
 
 from shardwheel.errors import UsageError
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 
 FRAME_LIMIT_BYTES = 256 * 1024
 OUTPUT_CHUNK_BYTES = 16 * 1024

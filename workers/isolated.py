@@ -21,6 +21,7 @@ from socket import SCM_RIGHTS, SOL_SOCKET
 import trio
 
 from shardwheel.errors import UsageError
+from shardwheel.handler import Registry
 from shardwheel.logs import get_logger
 from shardwheel.service import Health
 from shardwheel.workers.children import InChild
@@ -50,6 +51,15 @@ def network_obstacle(user: str) -> str:
     code = "import sys; from shardwheel.workers.confine import can_separate; print(can_separate(sys.argv[1]))"
     tried = subprocess.run([sys.executable, "-c", code, user], capture_output=True, text=True)
     return tried.stdout.strip() if tried.returncode == 0 else f"it could not be tried: {tried.stderr[-200:]}"
+
+
+def require_isolation(registry: Registry, isolation: Isolation | None) -> None:
+    """No isolated handler is ever called in the worker itself, for want of anything better."""
+    if registry.isolated and isolation is None:
+        names = ", ".join(one.task for one in registry.isolated)
+        raise UsageError(
+            f"isolated: this worker can't isolate {names}; give it an Isolation", field="isolated"
+        )
 
 
 def _require_possible(user: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import trio
 
 from shardwheel.errors import UsageError
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.children import InChild
 from shardwheel.workers.ending import told

@@ -9,8 +9,8 @@ with all that it started.
     time-out or wish to stop      async: cancelled at once          plain, isolated: ctx.cancelled
     and GRACE_S later             given up (it shields itself)      given up (it does not look); killed
 
-Whatever a handler returns after that moment does not count: one that looks at `ctx.cancelled` and returns
-early has not done its work.
+A handler that looked at `ctx.cancelled` and then returns has not done its work: that does not count. One that
+comes to a good end a little late without having looked has, and it would be a pity to do it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import trio
 
 from shardwheel.execution import Claimed
 from shardwheel.handler import Fatal, Handler, Retryable
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.logs import get_logger
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 from shardwheel.workers import secrets
@@ -187,14 +187,17 @@ class Running:
                 end = await self._run_in_child(handler.limits, params, known, workshop)
             else:
                 value = await self._run(handler, params, known, workshop)
-                end = (
-                    _SUCCESS if value is None else End(Outcome.SUCCEEDED, output=encode_output(value, known))
-                )
+                output = b"" if value is None else encode_output(value, known)
+                end = End(Outcome.SUCCEEDED, output=output) if output else _SUCCESS
         except (Exception, SystemExit) as error:
             end = _failed(error, known)
         finally:
             self._scope = None
-        return end if self._clock() < self._deadline else self.cut_off()
+        return end if self._clock() < self._deadline or self._is_well_done(end) else self.cut_off()
+
+    def _is_well_done(self, end: End) -> bool:
+        """It came to a good end, if late, and was not one that stopped half-way because it was told to."""
+        return end.outcome is Outcome.SUCCEEDED and self._context is not None and not self._context.knows
 
     async def _run(self, handler: Handler, params: Any, known: tuple[str, ...], workshop: Workshop) -> Any:
         """The ways to run a handler: each makes a context, limits the scope, and waits for the value."""
@@ -235,12 +238,14 @@ class Running:
             self._has_begun = child.has_begun
 
     def _limit_scope(self) -> None:
-        cut_at, scope = self._cut_at, self._scope
-        if scope is not None and scope.deadline != cut_at:  # Of one batch often the same: setting it is dear.
+        scope, cut_at = self._scope, self._cut_at
+        assert scope is not None
+        if scope.deadline != cut_at:  # Of one batch they are often the same: setting it is dear.
             scope.deadline = cut_at
 
     async def _reveal(self, params: Any, provider: secrets.Provider) -> tuple[Any, tuple[str, ...]]:
         find = partial(provider, self.claimed.tenant_id)
+        self._has_begun = True  # Where secrets can't be had in time, the attempt has failed.
         self._limit_scope()
         return await trio.to_thread.run_sync(secrets.resolve, params, find, abandon_on_cancel=True)
 

@@ -30,7 +30,7 @@ class _Wish:
 
 class Slots:
     def __init__(self, total: int) -> None:
-        self._total = total
+        self.total = total
         self._sharing = Sharing(list(WEIGHTS.values()))
         self._wishes: dict[Priority, _Wish] = {}
         self._closed = False
@@ -42,7 +42,7 @@ class Slots:
         time of each priority."""
         if self._closed:
             return 0
-        if not self._wishes and self.taken + most <= self._total:
+        if not self._wishes and self.taken + most <= self.total:
             self.taken += most
             return most
         wish = self._wishes[priority] = _Wish(most)
@@ -73,7 +73,7 @@ class Slots:
             self._deal()
 
     def _deal(self) -> None:
-        free = self._total - self.taken
+        free = self.total - self.taken
         if not self._wishes or free <= 0:
             return
         wanted = [wish.most if (wish := self._wishes.get(one)) else 0 for one in WEIGHTS]

@@ -34,7 +34,10 @@ class InThread:
         )
 
     def _call(self, function: Callable[..., Any], params: Any) -> Any:
-        self.has_begun = True
+        with self._lock:
+            if self._is_abandoned:  # Before its first line: somebody else will run it.
+                return None
+            self.has_begun = True
         try:
             return function(self._context, params)
         finally:
@@ -47,7 +50,8 @@ class InThread:
         """Nobody waits any more; true if the handler still runs."""
         self._context.end()
         with self._lock:
-            self._is_abandoned = self.has_begun and not self._is_over
-            if self._is_abandoned:
+            self._is_abandoned = True
+            still_runs = self.has_begun and not self._is_over
+            if still_runs:
                 ABANDONED.inc()
-        return self._is_abandoned
+        return still_runs

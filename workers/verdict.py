@@ -11,7 +11,7 @@ import signal
 import msgspec
 
 from shardwheel.handler import Fatal
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.ending import Told, encode_output, fit_to_tell, told
 from shardwheel.workers.frames import Ended, Finished

@@ -22,14 +22,16 @@ from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
+from shardwheel.limits import WorkerCard
 from shardwheel.logs import get_logger
 from shardwheel.metrics import ABANDONED, DUPLICATES, FIRE_LATENESS, SKIPS
 from shardwheel.ports import Bus, Record
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
+from shardwheel.workers.announce import AnnouncingStore, announce
 from shardwheel.workers.crew import Crew
-from shardwheel.workers.isolated import Isolation
+from shardwheel.workers.isolated import Isolation, require_isolation
 from shardwheel.workers.notes import Notes, NotesStore, ThreadDesk
 from shardwheel.workers.report import Reporter
 from shardwheel.workers.run import End, Running, Workshop
@@ -42,9 +44,11 @@ PAUSE_S = 0.5
 HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
 # How long a wish to stop takes to arrive, and how late a handler that can't be cancelled is given up.
 WATCH_S = 1.0
+# For so long nothing else of this worker had its turn, heartbeats included.
+BLOCKED_S = 2.0
 
 
-class WorkerStore(NotesStore, Protocol):
+class WorkerStore(AnnouncingStore, NotesStore, Protocol):
     """What a worker asks of the store."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
@@ -83,9 +87,7 @@ class Worker:
         self._bus = bus
         self._results_bus = results_bus
         self._registry = registry
-        if registry.isolated and isolation is None:
-            names = ", ".join(one.task for one in registry.isolated)
-            raise UsageError(f"isolated: this worker can't isolate {names}; give it an Isolation")
+        require_isolation(registry, isolation)
         self._pool = pool
         self._now_ms = now_ms
         # As a function of the clock: handlers in threads ask it too.
@@ -110,6 +112,12 @@ class Worker:
 
     def add_to_service(self) -> None:
         self._service.add_loop("work", self._run)
+        self._service.add_loop("announce", self._announce)
+
+    async def _announce(self) -> None:
+        tasks = tuple(sorted(self._registry.tasks))
+        card = WorkerCard(self.worker_id, self._pool, tasks, self._slots.total, "")
+        await announce(self._service, self._store, card)
 
     async def _run(self) -> None:
         """Three nurseries, ended one after the other: taking, running, and what reports and keeps alive."""
@@ -242,7 +250,12 @@ class Worker:
 
     async def _watch_on(self) -> None:
         while True:
+            wakes_at = self._clock() + WATCH_S
             await trio.sleep(WATCH_S)
+            if (late_s := self._clock() - wakes_at) > BLOCKED_S:
+                self._log.warning(
+                    "an async handler blocks all others: let it wait, or make it plain", late_s=late_s
+                )
             self._give_up_the_hopeless()
             try:
                 await self._stop_the_unwanted()

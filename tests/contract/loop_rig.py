@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 import psycopg
 from trio.testing import wait_all_tasks_blocked
 
-from shardwheel.memory import ownership, rows
+from shardwheel.memory import hold_rows, ownership, rows
 from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
 from shardwheel.memory.pool import MemoryPool
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.claim import LEASES
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
 from tests.contract.store_rig import PATIENCE_S, eventually
@@ -68,8 +70,25 @@ class LoopRig(Protocol):
 
     async def end_leases(self) -> None: ...
 
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        """What runs (pool short) is past its time-out, and its worker was heard of so long ago."""
+
     async def make_overdue(self) -> None:
         """Whatever waits was due an hour ago."""
+
+    async def hang(self) -> None:
+        """Whatever runs should have ended an hour ago, and its worker is still heard of."""
+
+    async def slots(self) -> tuple[int, int]:
+        """How many slots of tasks, and of jobs, somebody has."""
+
+    async def wait_out_breakers(self) -> None:
+        """The time of all that are open is over."""
+
+    async def let_tokens_come(self, seconds: float) -> None: ...
+
+    async def silence_workers(self) -> None:
+        """No worker was heard of for an hour."""
 
 
 class MemoryLoopRig:
@@ -133,8 +152,36 @@ class MemoryLoopRig:
     async def end_leases(self) -> None:
         self._update("running", lease_until_ms=self.server.now_ms() - 1000)
 
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        now_ms = self.server.now_ms()
+        lease_until_ms = now_ms + (LEASES["short"].total_seconds() - heard_s_ago) * 1000
+        self._update("running", timeout_at_ms=now_ms - by_s * 1000, lease_until_ms=lease_until_ms)
+
     async def make_overdue(self) -> None:
         self._update("queued", due_ms=self.server.now_ms() - 3_600_000)
+
+    async def hang(self) -> None:
+        self._update("running", timeout_at_ms=self.server.now_ms() - 3_600_000)
+
+    async def slots(self) -> tuple[int, int]:
+        taken = [slot for slot in self.server.tables[hold_rows.TASK_SLOTS].values() if slot.execution_id]
+        return len(taken), len(self.server.tables[hold_rows.OVERLAP_SLOTS])
+
+    async def wait_out_breakers(self) -> None:
+        table = self.server.tables[hold_rows.TASK_BREAKERS]
+        for key, row in table.items():
+            if row.open_until_ms is not None:
+                table[key] = row._replace(open_until_ms=self.server.now_ms() - 1)
+
+    async def let_tokens_come(self, seconds: float) -> None:
+        table = self.server.tables[hold_rows.TASK_BUDGETS]
+        for key, row in table.items():
+            table[key] = row._replace(refilled_ms=row.refilled_ms - seconds * 1000)
+
+    async def silence_workers(self) -> None:
+        table = self.server.tables[hold_rows.WORKERS]
+        for key, row in table.items():
+            table[key] = row._replace(seen_ms=row.seen_ms - 3_500_000)
 
     def _update(self, state: str, **columns: Any) -> None:
         table = self.server.tables[rows.EXECUTIONS]
@@ -224,6 +271,13 @@ class PostgresLoopRig:
             " WHERE state = 'running'"
         )
 
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        self._connection.execute(
+            """UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - %s * interval '1 s',
+                      lease_until = clock_timestamp() + %s WHERE state = 'running'""",
+            [by_s, LEASES["short"] - timedelta(seconds=heard_s_ago)],
+        )
+
     async def make_overdue(self) -> None:
         with self._connection.transaction():
             self._connection.execute("SET LOCAL session_replication_role = replica")
@@ -231,6 +285,32 @@ class PostgresLoopRig:
                 "UPDATE shardwheel.executions SET due_at = clock_timestamp() - interval '1 h'"
                 " WHERE state = 'queued'"
             )
+
+    async def hang(self) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - interval '1 h'"
+            " WHERE state = 'running'"
+        )
+
+    async def slots(self) -> tuple[int, int]:
+        ((of_tasks,),) = self._rows(
+            b"SELECT count(*) FROM shardwheel.task_slots WHERE execution_id IS NOT NULL"
+        )
+        ((of_jobs,),) = self._rows(b"SELECT count(*) FROM shardwheel.overlap_slots")
+        return of_tasks, of_jobs
+
+    async def wait_out_breakers(self) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.task_breakers SET open_until = clock_timestamp() WHERE open_until IS NOT NULL"
+        )
+
+    async def let_tokens_come(self, seconds: float) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.task_budgets SET refilled_at = refilled_at - %s * interval '1 s'", [seconds]
+        )
+
+    async def silence_workers(self) -> None:
+        self._connection.execute("UPDATE shardwheel.workers SET seen_at = seen_at - interval '58 min'")
 
     def _rows(self, statement: bytes) -> list[Any]:
         return self._connection.execute(statement).fetchall()
@@ -242,7 +322,9 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
-            " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.execution_logs"
+            " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
+            " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
+            " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

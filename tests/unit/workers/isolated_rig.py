@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.service import Health
 from shardwheel.workers.children import InChild
 from shardwheel.workers.isolated import Isolation

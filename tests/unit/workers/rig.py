@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import trio
 
 from shardwheel.errors import UnavailableError
-from shardwheel.execution import Held, Note
+from shardwheel.execution import Claimed, Held, Note
 from shardwheel.workers.notes import Notes, ThreadDesk
 from shardwheel.workers.run import Workshop
 from shardwheel.workers.secrets import EnvironmentSecrets
+
+
+def claimed(number: int, task: str = "work", timeout_ms: int = 60_000, **fields: Any) -> Claimed:
+    return Claimed(
+        execution_id=number.to_bytes(16, "big"),
+        job_id=bytes(16),
+        partition=0,
+        tenant_id="t",
+        task=task,
+        params=b'{"number": %d}' % number,
+        scheduled_ms=0,
+        due_ms=0,
+        attempt=1,
+        failures=0,
+        timeout_ms=timeout_ms,
+        claim_token=bytes(16),
+    )._replace(**fields)
 
 
 class ListeningStore:
@@ -43,7 +61,7 @@ class ListeningStore:
 
 
 def workshop(notes: Notes | None = None, threads: int = 5, **environ: str) -> Workshop:
-    desk = notes or Notes(ListeningStore(), lambda: trio.current_time() * 1000)
+    desk = notes or Notes(ListeningStore(), trio.lowlevel.current_clock().current_time)
     return Workshop(
         trio.CapacityLimiter(threads), desk, ThreadDesk(desk), EnvironmentSecrets(environ=environ)
     )

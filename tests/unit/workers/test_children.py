@@ -5,7 +5,7 @@ from __future__ import annotations
 from trio.testing import trio_test
 
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.workers.children import LINE_LIMIT, InChild
 from tests.unit.workers.isolated_rig import Desk
 

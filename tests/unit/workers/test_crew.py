@@ -16,26 +16,9 @@ from shardwheel.wire import Outcome
 from shardwheel.workers import crew as crew_module
 from shardwheel.workers.crew import Crew
 from shardwheel.workers.run import End, Running
-from tests.unit.workers.rig import workshop
+from tests.unit.workers.rig import claimed, workshop
 
 Function = Callable[[Any, Any], Any]
-
-
-def claimed(number: int, task: str, timeout_ms: int = 60_000) -> Claimed:
-    return Claimed(
-        execution_id=number.to_bytes(16, "big"),
-        job_id=bytes(16),
-        partition=0,
-        tenant_id="t",
-        task=task,
-        params=b'{"number": %d}' % number,
-        scheduled_ms=0,
-        due_ms=0,
-        attempt=1,
-        failures=0,
-        timeout_ms=timeout_ms,
-        claim_token=bytes(16),
-    )
 
 
 class Rig:

@@ -8,7 +8,7 @@ import pytest
 
 from shardwheel.errors import UsageError
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.workers.frames import (
     FRAME_LIMIT_BYTES,
     Answer,

@@ -18,7 +18,7 @@ from trio.testing import trio_test
 
 from shardwheel.errors import UsageError
 from shardwheel.handler import Registry
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.isolated import ADDED_ENVIRONMENT, ENVIRONMENT, clean_environment
 from tests.unit.workers.isolated_rig import isolating

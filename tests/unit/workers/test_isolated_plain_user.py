@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from shardwheel.execution import Claimed
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.workers import forkserver
 from shardwheel.workers.frames import Ended, Order, Ready, Setup, channel_pair, encode, receive
 from tests.unit.workers.isolated_rig import MODULE

@@ -16,7 +16,7 @@ from trio.testing import trio_test
 from shardwheel.errors import UsageError
 from shardwheel.execution import Claimant, Claimed, ClaimReply, Note
 from shardwheel.handler import Registry
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.ports import Message

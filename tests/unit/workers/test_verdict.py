@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from shardwheel.limits import Limits
+from shardwheel.isolation import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.frames import Ended, Finished
 from shardwheel.workers.verdict import verdict

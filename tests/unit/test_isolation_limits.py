@@ -8,7 +8,7 @@ import pytest
 
 from shardwheel.errors import UsageError
 from shardwheel.handler import Registry, handler
-from shardwheel.limits import RANGES, Limits, limits_of
+from shardwheel.isolation import RANGES, Limits, limits_of
 
 
 def test_what_is_not_given_has_a_default() -> None:
