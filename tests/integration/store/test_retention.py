@@ -158,12 +158,10 @@ def test_the_walk_goes_on_where_a_batch_ended(gate: Gate) -> None:
     for n in range(5):
         ended(gate, 8 + n)
     kept = ended(gate, 11.5, Outcome.FATAL)
-    gone, after = [], FROM_THE_OLDEST
-    while after is not None:
-        retired = retire_executions(gate.conn, KEEP, after, most=2)
-        gone.append(retired.gone)
-        after = retired.after
-    assert gone == [1, 2, 2, 0]
+    retired = [retire_executions(gate.conn, KEEP, FROM_THE_OLDEST, most=2)]
+    while (after := retired[-1].after) is not None:
+        retired.append(retire_executions(gate.conn, KEEP, after, most=2))
+    assert [batch.gone for batch in retired] == [1, 2, 2, 0]
     assert gate.row(kept) is not None and count(gate, "executions") == 1
 
 
