@@ -22,6 +22,7 @@ from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
+from shardwheel.commands.task import app as task_app
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
@@ -38,6 +39,7 @@ app.add_typer(job_app, name="job")
 app.add_typer(execution_app, name="execution")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(audit_app, name="audit")
+app.add_typer(task_app, name="task")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)
