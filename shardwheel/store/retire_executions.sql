@@ -1,4 +1,4 @@
--- Remove executions that are over, with their attempts, and note how far. One that somebody holds, or that waits
+-- Remove executions that are over, with their attempts and logs, and note how far. One that somebody holds, or that waits
 -- again since it was looked at (a backfill), is left alone.
 WITH locked AS MATERIALIZED (
   SELECT x.execution_id, x.due_at
@@ -18,6 +18,11 @@ attempts AS (
   DELETE FROM shardwheel.attempts AS a
    USING gone AS g
    WHERE a.execution_id = g.execution_id AND a.execution_id BETWEEN %(first_id)s AND %(last_id)s
+),
+logs AS (
+  DELETE FROM shardwheel.execution_logs AS o
+   USING gone AS g
+   WHERE o.execution_id = g.execution_id AND o.execution_id BETWEEN %(first_id)s AND %(last_id)s
 ),
 noted AS (
   UPDATE shardwheel.retention

@@ -77,12 +77,17 @@ def count(gate: Gate, table: str) -> int:
     return int(rows)
 
 
-def test_each_class_goes_at_its_own_age_with_its_attempts(gate: Gate) -> None:
+def test_each_class_goes_at_its_own_age_with_its_attempts_and_logs(gate: Gate) -> None:
     young = [ended(gate, 6.9), ended(gate, 8, Outcome.FATAL), ended(gate, 29, Outcome.CANCELLED)]
     old = [ended(gate, 7.1), ended(gate, 31, Outcome.FATAL), ended(gate, 32, Outcome.CANCELLED)]
+    gate.conn.execute(
+        """INSERT INTO shardwheel.execution_logs
+                  (execution_id, attempt, first_line, tenant_id, partition, count, bytes, lines)
+           SELECT execution_id, 1, 1, tenant_id, partition, 1, 9, '[]' FROM shardwheel.executions"""
+    )
     assert retire(gate) == 3
     assert [gate.row(fire) is None for fire in [*young, *old]] == [False] * 3 + [True] * 3
-    assert count(gate, "attempts") == 3
+    assert count(gate, "attempts") == count(gate, "execution_logs") == 3
     assert retire(gate) == 0
 
 
@@ -117,11 +122,11 @@ def test_nothing_of_a_schedule_that_the_floor_does_not_know_goes(gate: Gate) -> 
     assert gate.claim(fire).claimed == []
 
 
-def test_a_retry_counts_by_when_it_was_due_and_a_cancel_ahead_by_its_time(gate: Gate) -> None:
-    late = ended(gate, 20, due_at="now() - interval '6 days'", ended_at="now() - interval '6 days'")
-    ahead = ended(gate, 6, ended_at="now() - interval '40 days'")
+def test_an_age_counts_from_the_end_or_from_a_time_that_came_later(gate: Gate) -> None:
+    long = ended(gate, 20, ended_at="now() - interval '6 days'")
+    ahead = ended(gate, 10, Outcome.CANCELLED, ended_at="now() - interval '40 days'")
     assert retire(gate) == 0
-    assert gate.row(late) and gate.row(ahead)
+    assert gate.row(long) and gate.row(ahead)
 
 
 def test_a_window_of_catching_up_keeps_rows_longer(gate: Gate) -> None:
