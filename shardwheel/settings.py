@@ -47,6 +47,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     http_port: int = 0
     secret: str = ""
     handlers: str = ""
+    secret_provider: str = "environment"
+    secret_prefix: str = "SECRET_"
+    secret_folder: str = ""
     data: str = ""
     cache: str = ""
 
