@@ -12,6 +12,7 @@ import pytest
 from shardwheel.errors import ConflictError
 from shardwheel.keeping import Keep
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.requests import cancel_execution
 from shardwheel.store.retention import (
     FROM_THE_OLDEST,
     OTHERS,
@@ -32,13 +33,17 @@ KEEP = Keep(*(timedelta(days=days) for days in (7, 30, 14, 365, 30)))
 @pytest.fixture
 def gate(migrated_database: str) -> Iterator[Gate]:
     rig = Gate(migrated_database)
-    # The schedule is old, and everything up to a moment ago has met the claim.
-    rig.conn.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
-    rig.conn.execute("UPDATE shardwheel.jobs SET effective_from = now() - interval '90 days'")
-    rig.conn.execute("ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change")
-    set_floor(rig, now_ms(rig))
+    old_schedule(rig)
+    set_floor(rig, now_ms(rig))  # Everything up to a moment ago has met the claim.
     yield rig
     rig.close()
+
+
+def old_schedule(gate: Gate) -> None:
+    """The job's schedule has been as it is for long."""
+    gate.conn.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
+    gate.conn.execute("UPDATE shardwheel.jobs SET effective_from = now() - interval '90 days'")
+    gate.conn.execute("ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change")
 
 
 def now_ms(gate: Gate) -> int:
@@ -120,6 +125,20 @@ def test_nothing_of_a_schedule_that_the_floor_does_not_know_goes(gate: Gate) -> 
     gate.update(gate.job_id, jitter_ms=5)  # A new schedule, from now on: the old one is never replayed.
     assert retire(gate) == 1
     assert gate.claim(fire).claimed == []
+
+
+def test_one_cancelled_ahead_stays_while_its_jitter_may_be_above_the_floor(gate: Gate) -> None:
+    gate.update(gate.job_id, jitter_ms=DAY_MS)
+    old_schedule(gate)
+    fire = gate.fire(now_ms(gate) - 40 * DAY_MS)
+    cancel_execution(gate.conn, "t", fire.execution_id, gate.job_id)
+    gate.conn.execute("UPDATE shardwheel.executions SET ended_at = due_at")
+    set_floor(gate, fire.scheduled_ms + DAY_MS - 1)
+    assert retire(gate) == 0
+    set_floor(gate, fire.scheduled_ms + DAY_MS)
+    assert retire(gate) == 1
+    with pytest.raises(ConflictError):
+        set_back(gate.conn, [7], fire.scheduled_ms + DAY_MS - 1)
 
 
 def test_an_age_counts_from_the_end_or_from_a_time_that_came_later(gate: Gate) -> None:
