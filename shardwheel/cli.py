@@ -10,7 +10,10 @@ import sys
 import typer
 
 from shardwheel.bench.commands import app as bench_app
+from shardwheel.commands.audit import app as audit_app
+from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
+from shardwheel.commands.execution import app as execution_app
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
@@ -33,6 +36,9 @@ app = typer.Typer(
 )
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
+app.add_typer(execution_app, name="execution")
+app.add_typer(dlq_app, name="dlq")
+app.add_typer(audit_app, name="audit")
 app.add_typer(task_app, name="task")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)

@@ -70,6 +70,7 @@ POOL_LAG = Gauge("shardwheel_pool_lag", "Messages not yet claimed.", ["pool", "p
 RESULTS_LAG = Gauge("shardwheel_results_lag", "Results not yet settled.")
 HELD = Gauge("shardwheel_held", "Executions held, by reason.", ["reason"])
 DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has dealt with.")
+CALLBACKS = Counter("shardwheel_callbacks_total", "Callbacks tried, by what became of it.", ["outcome"])
 DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
 DUPLICATES = Counter("shardwheel_duplicates_total", "Duplicates dropped, by where.", ["where"])
 SKIPS = Counter("shardwheel_skips_total", "Scheduled times skipped, by reason.", ["reason"])

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from shardwheel.commands.connection import TENANT, connection
 from shardwheel.commands.context import DataOption
-from shardwheel.commands.job import TENANT, connection
 from shardwheel.limits import TaskType
 from shardwheel.output import Format, FormatOption, print_rows, print_thing, shown_time
 from shardwheel.store import task_types
