@@ -10,6 +10,7 @@ import sys
 import typer
 
 from shardwheel.bench.commands import app as bench_app
+from shardwheel.commands.alerts import app as alerts_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
@@ -42,6 +43,7 @@ app.add_typer(rebalance_app, name="rebalance")
 app.command()(replay)
 app.command()(worker)
 app.command()(results)
+app.add_typer(alerts_app, name="alerts")
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)

@@ -51,6 +51,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     isolation_limit_s: int = 60
     leave_limit_s: int = 20
     standbys: int = 1
+    alert_webhooks: tuple[str, ...] = ()
+    alert_pagerduty_key: str = ""
+    alert_pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
+    alert_scrape: tuple[str, ...] = ()
+    alert_oldest_due_s: int = 30
+    alert_horizon_age_s: int = 60
+    alert_floor_age_s: int = 300
     log_level: str = "info"
     log_format: str = ""
 
@@ -157,6 +164,9 @@ def _check(settings: Settings) -> None:
         "isolation_limit_s": (1, 3600),
         "leave_limit_s": (0, 600),
         "standbys": (0, 1),
+        "alert_oldest_due_s": (1, 86_400),
+        "alert_horizon_age_s": (1, 86_400),
+        "alert_floor_age_s": (1, 86_400),
     }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)

@@ -65,7 +65,7 @@ def create(
             raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
         body[field] = _json(value, field)
     posting = parse_posting(body)
-    with _connection(data) as conn:
+    with connection(data) as conn:
         (job_id,) = jobs.create_jobs(conn, TENANT, [posting])
         _print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
 
@@ -73,7 +73,7 @@ def create(
 @app.command()
 def get(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Show a job."""
-    with _connection(data) as conn:
+    with connection(data) as conn:
         _print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
 
 
@@ -86,7 +86,7 @@ def list_(
     output: FormatOption = Format.table,
 ) -> None:
     """List jobs, oldest first."""
-    with _connection(data) as conn:
+    with connection(data) as conn:
         now_ms = jobs.read_now_ms(conn)
         rows = jobs.list_jobs(conn, TENANT, limit=limit, state=state, task=task)
         print_rows([_shown(row, now_ms) for row in rows], COLUMNS, output)
@@ -113,7 +113,7 @@ def trigger(
 ) -> None:
     """Run a job now, paused or not; prints the execution's id."""
     override = None if params is None else _json(params, "params")
-    with _connection(data) as conn:
+    with connection(data) as conn:
         execution = requests.trigger_job(conn, TENANT, id_of(job_id), uuid.uuid4().bytes, override)
         print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
 
@@ -126,7 +126,7 @@ def delete(
     output: FormatOption = Format.table,
 ) -> None:
     """Delete a job: nothing of it starts any more."""
-    with _connection(data) as conn:
+    with connection(data) as conn:
         job = jobs.get_job(conn, TENANT, id_of(job_id))
         if not yes and not agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
             raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
@@ -135,12 +135,12 @@ def delete(
 
 
 def _change(job_id: str, data: Any, output: Format, change: Callable[[Any, str, bytes], JobRow]) -> None:
-    with _connection(data) as conn:
+    with connection(data) as conn:
         _print_job(conn, change(conn, TENANT, id_of(job_id)), output)
 
 
 @contextmanager
-def _connection(data: Any) -> Iterator[psycopg.Connection[Any]]:
+def connection(data: Any) -> Iterator[psycopg.Connection[Any]]:
     """One transaction, committed when the command has done its work."""
     settings = current_settings(data)
     require(settings, "postgres_dsn")
