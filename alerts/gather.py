@@ -63,16 +63,21 @@ class Gather:
 
     async def look(self, tables: TableFigures) -> Look:
         self._figures, self._blind = [], set()
-        view = await self._ask("etcd", _OF_ETCD, self.look_for_shards)
+        view = await self._ask("etcd", _OF_ETCD, self._read_view)
         await self._look_at_kafka()
         if view is not None:
             await self._look_at_doors(view)
         self._figures += table_figures(tables, view, self._scrapes if view is not None else {})
         return Look(tuple(self._figures), frozenset(self._blind))
 
-    async def look_for_shards(self) -> View:
+    async def look_for_shards(self) -> None:
         """Who is alive: asked more often than the rest, so that a shard that says it leaves is heard."""
-        view = read_view(await self._leases.range(""))
+        self._note(read_view(await self._leases.range("shards/")))
+
+    async def _read_view(self) -> View:
+        return self._note(read_view(await self._leases.range("")))
+
+    def _note(self, view: View) -> View:
         self._roll.note(view.members, self._now_ms())
         return view
 
