@@ -18,6 +18,7 @@ from shardwheel.alerts.rules import Figure
 from shardwheel.alerts.scrapes import Scrape, duplicates_share, figures_of
 from shardwheel.errors import NotFoundError, UnavailableError
 from shardwheel.job import Pool, Priority
+from shardwheel.lag import lag_of
 from shardwheel.ports import Bus, Leases
 from shardwheel.records import View, read_view
 from shardwheel.topics import RESULTS, RESULTS_GROUP, job_topic, workers_group
@@ -133,13 +134,6 @@ class Gather:
             return None
         self._reached_s[source] = trio.current_time()
         return answer
-
-
-async def lag_of(bus: Bus, group: str, topics: Sequence[str]) -> int:
-    """How many records the group has not yet passed. Committed first: so it is never taken for too little."""
-    committed = await bus.committed_offsets(group, topics)
-    ends = await bus.end_offsets(topics)
-    return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
 
 def table_figures(tables: TableFigures, view: View | None, scrapes: Mapping[str, Scrape]) -> list[Figure]:

@@ -10,6 +10,7 @@ import typer
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
+from shardwheel.results.lag import LagWatch
 from shardwheel.results.processor import Processor
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
@@ -42,5 +43,6 @@ async def _run(settings: Settings) -> None:
     await bus.ensure_topics(result_topics(settings.topic_partitions))
     async with open_pool(settings, "results", 2) as pool:
         Processor(service, PostgresStore(pool), bus).add_to_service()
+        LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
