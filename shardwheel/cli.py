@@ -12,6 +12,7 @@ import typer
 from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.alerts import app as alerts_app
 from shardwheel.commands.doctor import doctor
+from shardwheel.commands.explain import explain
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
@@ -44,6 +45,7 @@ app.command()(replay)
 app.command()(worker)
 app.command()(results)
 app.add_typer(alerts_app, name="alerts")
+app.command()(explain)
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)

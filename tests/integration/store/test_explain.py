@@ -1,0 +1,159 @@
+"""The facts behind `shardctl explain`, gathered from a real PostgreSQL, and what is then said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from shardwheel.errors import NotFoundError
+from shardwheel.explaining import explain
+from shardwheel.ids import fire_id, new_job_id
+from shardwheel.posting import parse_posting
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.explain import read_facts
+from shardwheel.store.job_row import JobRow
+from shardwheel.store.jobs import create_jobs, get_job, pause_job, read_now_ms
+from shardwheel.store.requests import backfill_job, trigger_job
+from shardwheel.wire import Outcome
+from tests.integration.store.gate import Gate, result_of
+
+pytestmark = pytest.mark.servers
+
+TENANT = "t"
+
+
+@pytest.fixture
+def gate(migrated_database: str) -> Iterator[Gate]:
+    gate = Gate(migrated_database)
+    yield gate
+    gate.close()
+
+
+def create(gate: Gate, age_ms: int = 0, **fields: Any) -> JobRow:
+    """A job; one of some age has times that are past."""
+    (job_id,) = create_jobs(gate.conn, TENANT, [parse_posting({"task": "work"} | fields)])
+    if age_ms:
+        with gate.conn.transaction():
+            gate.conn.execute("SET LOCAL session_replication_role = replica")
+            gate.conn.execute(
+                """UPDATE shardwheel.jobs SET anchor_at = anchor_at - %(age)s, start_at = start_at - %(age)s,
+                          effective_from = effective_from - %(age)s WHERE job_id = %(job)s""",
+                {"age": timedelta(milliseconds=age_ms), "job": Uuid(job_id)},
+            )
+    return get_job(gate.conn, TENANT, job_id)
+
+
+def anchor(job: JobRow) -> int:
+    assert job.anchor_ms is not None
+    return job.anchor_ms
+
+
+def fired_through(gate: Gate, at_ms: int) -> None:
+    gate.conn.execute("UPDATE shardwheel.partitions SET fired_through_ms = %s", [at_ms])
+
+
+def said(gate: Gate, some_id: bytes) -> str:
+    found = explain(read_facts(gate.conn, TENANT, some_id))
+    return f"{found.state}:{found.reason}"
+
+
+def test_a_job_says_when_its_next_time_comes_and_why_none_does(gate: Gate) -> None:
+    job = create(gate, every="1h")
+    facts = read_facts(gate.conn, TENANT, job.job_id)
+    assert facts.job.next_ms == anchor(job) + 3_600_000 == facts.job.next_fire_ms
+    assert (facts.job.previous_ms, facts.latest, said(gate, job.job_id)) == (None, None, "active:waits")
+    pause_job(gate.conn, TENANT, job.job_id)
+    assert said(gate, job.job_id) == "paused:paused"
+    excluded = create(gate, cron="0 0 * * *", exclude=["2026-01-01"])
+    assert read_facts(gate.conn, TENANT, excluded.job_id).job.excluded == []
+
+
+def test_dates_that_are_passed_over_are_named(gate: Gate) -> None:
+    ((today, tomorrow),) = gate.conn.execute(
+        "SELECT d::date::text, (d + interval '1 day')::date::text"
+        "  FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC') AS n (d)"
+    )
+    job = create(gate, cron="0 12 * * *", exclude=[today, tomorrow])
+    assert read_facts(gate.conn, TENANT, job.job_id).job.excluded == [today, tomorrow]
+
+
+def test_a_past_time_without_a_row_is_explained_by_its_job_and_by_its_id(gate: Gate) -> None:
+    job = create(gate, age_ms=90_000, every="1m")
+    due_ms = anchor(job) + 60_000
+    execution = fire_id(job.job_id, job.partition, due_ms)
+    assert said(gate, job.job_id) == said(gate, execution) == "not_fired:owner_behind"
+    assert read_facts(gate.conn, TENANT, job.job_id).job.previous_ms == due_ms
+    fired_through(gate, read_now_ms(gate.conn))
+    assert said(gate, job.job_id) == said(gate, execution) == "not_fired:unclaimed"
+    assert said(gate, fire_id(job.job_id, job.partition, due_ms + 60_000)) == "not_fired:not_due"
+    assert said(gate, fire_id(job.job_id, job.partition, due_ms + 1)) == "not_fired:no_such_time"
+    assert said(gate, fire_id(job.job_id, job.partition, due_ms - 3_600_000)) == "not_fired:schedule_changed"
+    facts = read_facts(gate.conn, TENANT, execution)
+    assert explain(facts.owned_by(None)).reason == "no_owner"
+
+
+def test_a_time_in_a_skip_range_or_a_backfill_is_explained_by_it(gate: Gate) -> None:
+    job = create(gate, age_ms=600_000, every="1m")
+    first_ms, last_ms = anchor(job) + 60_000, anchor(job) + 180_000
+    gate.conn.execute(
+        """INSERT INTO shardwheel.skip_ranges (job_id, first_at, last_at, tenant_id, partition, count, reason)
+           VALUES (%s, shardwheel.at(%s), shardwheel.at(%s), 't', 7, 3, 'misfire')""",
+        [Uuid(job.job_id), first_ms, last_ms],
+    )
+    assert said(gate, fire_id(job.job_id, job.partition, first_ms)) == "skipped:misfire"
+    # It is to be filled: that comes after the skip.
+    backfill_job(gate.conn, TENANT, job.job_id, new_job_id(0), first_ms, last_ms)
+    assert said(gate, fire_id(job.job_id, job.partition, first_ms)) == "not_fired:to_be_expanded"
+
+
+def test_rows_are_explained_by_their_state(gate: Gate) -> None:
+    gate.update(gate.job_id, max_retries=1, schedule='{"every_ms":60000}', anchor_at="2026-01-01T00:00:00Z")
+    (claimed,) = gate.claim(gate.fire()).claimed
+    assert said(gate, claimed.execution_id) == "running:at_work"
+    gate.settle(result_of(claimed, Outcome.FAILED))
+    facts = read_facts(gate.conn, TENANT, claimed.execution_id)
+    assert (explain(facts).state, facts.attempts[0].outcome) == ("retry_wait", "failed")
+    gate.conn.execute("UPDATE shardwheel.executions SET state = 'queued', due_at = now() - interval '1 s'")
+    (claimed,) = gate.claim(gate.fire(attempt=2)).claimed
+    gate.settle(result_of(claimed, Outcome.FATAL))
+    facts = read_facts(gate.conn, TENANT, claimed.execution_id)
+    assert facts.letter is not None and facts.letter.state == "open"
+    assert said(gate, claimed.execution_id) == "dead:fatal"
+    latest = read_facts(gate.conn, TENANT, gate.job_id).latest
+    assert latest is not None and latest.execution_id == claimed.execution_id
+
+
+def test_a_trigger_waits_for_the_owner_and_what_is_held_says_why(gate: Gate) -> None:
+    job = create(gate, every="1h")
+    execution = trigger_job(gate.conn, TENANT, job.job_id, new_job_id(0))
+    fired_through(gate, read_now_ms(gate.conn) - 60_000)
+    assert said(gate, execution) == "queued:owner_behind"
+    gate.conn.execute("UPDATE shardwheel.executions SET state = 'held', reason = 'task_paused'")
+    gate.conn.execute(
+        "INSERT INTO shardwheel.task_types (tenant_id, task, paused, paused_at, paused_by)"
+        " VALUES ('t', 'work', true, now(), 'ada')"
+    )
+    found = explain(read_facts(gate.conn, TENANT, execution))
+    assert found.reason == "task_paused" and "by ada" in found.sentence
+
+
+def test_what_is_unknown_or_anothers_is_not_found(gate: Gate) -> None:
+    job = create(gate, every="1h")
+    for tenant, some_id in ((TENANT, bytes(16)), (TENANT, b"\xff" * 16), ("rival", job.job_id)):
+        with pytest.raises(NotFoundError, match="no execution and no job"):
+            read_facts(gate.conn, tenant, some_id)
+    execution = trigger_job(gate.conn, TENANT, job.job_id, new_job_id(0))
+    for some_id in (execution, fire_id(job.job_id, job.partition, job.effective_from_ms)):
+        with pytest.raises(NotFoundError):
+            read_facts(gate.conn, "rival", some_id)
+
+
+def test_it_reads_only(gate: Gate) -> None:
+    job = create(gate, age_ms=90_000, every="1m")
+    with psycopg.connect(gate.dsn) as conn:
+        conn.read_only = True
+        assert read_facts(conn, TENANT, job.job_id).job.job_id == job.job_id
