@@ -21,6 +21,7 @@ from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
+from shardwheel.commands.task import app as task_app
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
+app.add_typer(task_app, name="task")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)

@@ -162,5 +162,3 @@ def _check_what_comes_later(posting: JobPosting) -> None:
     for field, value in later.items():
         if value:
             refuse(field, "is not available in this version", "leave it out")
-    if posting.overlap != "allow":
-        refuse("overlap", f"{posting.overlap!r} is not available in this version", "leave it out")

@@ -6,10 +6,36 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
+from shardwheel.execution import (
+    Beat,
+    Claimant,
+    Claimed,
+    ClaimReply,
+    Counts,
+    EndingPage,
+    Held,
+    HoldPages,
+    ResultsStand,
+    Settled,
+)
 from shardwheel.job import Changes
+from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, ownership, settle, sweep
+from shardwheel.store import (
+    claim,
+    counts,
+    expand,
+    feed,
+    floors,
+    heartbeat,
+    held,
+    months,
+    ownership,
+    settle,
+    sweep,
+    tallies,
+    workers,
+)
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
 
@@ -54,11 +80,14 @@ class PostgresStore:
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_held(self, partitions: Sequence[int]) -> int:
-        return await self._pool.run(sweep.sweep_held, partitions)
+    async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
+        return await self._pool.run(held.sweep_held, partitions, pages)
 
-    async def sweep_completed(self, partitions: Sequence[int]) -> int:
-        return await self._pool.run(sweep.sweep_completed, partitions)
+    async def sweep_slots(self, partitions: Sequence[int]) -> int:
+        return await self._pool.run(held.sweep_slots, partitions)
+
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> tuple[int, EndingPage]:
+        return await self._pool.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:
         return await self._pool.run(sweep.sweep_overdue, partitions)
@@ -85,3 +114,12 @@ class PostgresStore:
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)
+
+    async def announce_worker(self, worker: WorkerCard) -> None:
+        await self._pool.run(workers.announce_worker, worker)
+
+    async def withdraw_worker(self, worker_id: str) -> None:
+        await self._pool.run(workers.withdraw_worker, worker_id)
+
+    async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
+        await self._pool.run(tallies.tally, counted, lane)
