@@ -6,7 +6,7 @@ end by it. That it does not answer is a figure of its own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import trio
@@ -49,7 +49,7 @@ class Gather:
         *,
         doors: Sequence[str] = (),
     ) -> None:
-        """`doors`: addresses of services that etcd does not name."""
+        """`doors`: addresses of services that neither etcd nor the tables name."""
         self._leases = leases
         self._bus = bus
         self._results_bus = results_bus
@@ -67,7 +67,7 @@ class Gather:
         view = await self._ask("etcd", _OF_ETCD, self._read_view)
         await self._look_at_kafka()
         if view is not None:
-            await self._look_at_doors(view)
+            await self._look_at_doors(view, {*self._doors, *tables.worker_doors})
         self._figures += table_figures(tables, view, self._scrapes if view is not None else {})
         return Look(tuple(self._figures), frozenset(self._blind))
 
@@ -95,7 +95,7 @@ class Gather:
         if lag is not None:
             self._figures.append(Figure(rule, lag))
 
-    async def _look_at_doors(self, view: View) -> None:
+    async def _look_at_doors(self, view: View, doors: Iterable[str]) -> None:
         shards = {shard_id: member.address for shard_id, member in view.members.items() if member.address}
         found: dict[str, Scrape] = {}
 
@@ -106,7 +106,7 @@ class Gather:
                 found[name] = scrape
 
         async with trio.open_nursery() as nursery:
-            for name, address in {**{door: door for door in self._doors}, **shards}.items():
+            for name, address in {**{door: door for door in doors}, **shards}.items():
                 nursery.start_soon(one, name, address)
         before, self._scrapes = self._scrapes, found
         for shard_id in shards.keys() & found.keys():

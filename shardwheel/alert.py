@@ -5,7 +5,7 @@ They live here and not in the room that makes them, since the API and the comman
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -70,6 +70,7 @@ class TableFigures(NamedTuple):
     floor_least: int | None
     dag_runs_succeeded: int
     dag_runs_ended: int
+    worker_doors: Sequence[str] = ()
 
 
 def shown_alert(alert: Alert) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.output import shown_time
 from shardwheel.reasons import GIVEN_UP, QUEUED_AGAIN, hold_words, skip_words
-from shardwheel.unfired import ended_by, why_no_row, why_not_claimed
+from shardwheel.unfired import ended_by, unreadable, why_no_row, why_not_claimed
 
 # Below this nobody calls it late.
 LATE_MS = 1_000
@@ -249,6 +249,8 @@ def _of_job(facts: Facts) -> Explanation:
                 "run.",
                 f"To run it once more: `shardctl job trigger {facts.job_text}`.",
             )
+    if job.kind == "unreadable":
+        return unreadable(facts)
     if facts.scheduled_ms is not None and facts.fire_ms is not None:
         late = why_no_row(facts)
         missing = f"Its time {shown_time(facts.scheduled_ms)} has no execution."

@@ -45,9 +45,8 @@ def hold_words(facts: Facts, reason: str) -> tuple[str, str]:
                 f"Wait for one to end, or allow more: `shardctl task limit {job.task} --max-running …`.",
             )
         case "rate_limit":
-            rate = "its rate" if task.rate_per_s is None else f"{task.rate_per_s * 60:g} a minute"
             return (
-                f"its task {job.task} may start {rate}, over all workers, and these are used up.",
+                f"its task {job.task} may start {_rate(task.rate_per_s)} over all workers: that is used up.",
                 f"Wait for its turn, or allow more: `shardctl task limit {job.task} --rate …/min`.",
             )
         case "breaker_open":
@@ -74,6 +73,15 @@ def hold_words(facts: Facts, reason: str) -> tuple[str, str]:
                 "'overlap=\"allow\"'`.",
             )
     return f"{reason or 'no reason is on record'}.", "See what its task type says: `shardctl task list`."
+
+
+def _rate(per_s: float | None) -> str:
+    if per_s is None:
+        return "only so many at a time"
+    for unit_s, unit in ((1, "a second"), (60, "a minute"), (3600, "an hour")):
+        if per_s * unit_s >= 1:
+            return f"{per_s * unit_s:g} {unit}"
+    return f"{per_s * 86_400:g} a day"
 
 
 def _until(facts: Facts) -> str:

@@ -27,6 +27,16 @@ def ended_by(job: JobFacts) -> str:
     return "end_at" if job.last_ms == job.end_ms else "max_runs"
 
 
+def unreadable(facts: Facts) -> Explanation:
+    """The schedule can't be read: the shards say so of themselves in `/healthz` too."""
+    return Explanation(
+        facts.job.state,
+        "unreadable",
+        "The schedule can't be read here, so the job does not fire: it names a time zone that is not known.",
+        f"Update tzdata where the shards run, or pause the job: `shardctl job pause {facts.job_text}`.",
+    )
+
+
 def why_not_claimed(facts: Facts, due_ms: int, state: str) -> Explanation:
     """It is to be published at its due time, and claimed then: how far has it come?"""
     behind_ms = facts.now_ms - facts.partition.fired_through_ms
@@ -108,6 +118,8 @@ def _by_its_job(facts: Facts) -> Explanation | None:
             f"Its job was paused {changed}: its times pass without a run until it is resumed.",
             f"`shardctl job resume {facts.job_text}`; once, now: `shardctl job trigger {facts.job_text}`.",
         )
+    if job.kind == "unreadable":
+        return unreadable(facts)._replace(state="not_fired")
     if job.last_ms is not None and at_ms > job.last_ms:
         return Explanation(
             "not_fired",

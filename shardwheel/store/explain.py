@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from shardwheel.errors import NotFoundError
+from shardwheel.errors import NotFoundError, UsageError
 from shardwheel.explanation import (
     AttemptFacts,
     ExecutionFacts,
@@ -25,7 +25,9 @@ from shardwheel.ids import fire_id, partition_of_id, scheduled_ms_of, text_of
 from shardwheel.job import JobState
 from shardwheel.missed import fire_time
 from shardwheel.partition import PARTITIONS
+from shardwheel.schedule import schedule_of
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.held import SILENCE
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import get_job, read_now_ms
 from shardwheel.store.ownership import read_partitions
@@ -34,6 +36,9 @@ from shardwheel.times import DAY_S
 from shardwheel.zone import wall_day, zone_of
 
 _Connection = Connection[Any]
+
+# Means the same as no schedule; no job is stored with it.
+UNREADABLE = '{"never": true}'
 
 
 def read_facts(conn: _Connection, tenant_id: str, some_id: bytes) -> Facts:
@@ -89,10 +94,10 @@ def _without_row(conn: _Connection, tenant_id: str, execution_id: bytes) -> Fact
 
 def _around(conn: _Connection, job: JobRow, scheduled_ms: int | None) -> Facts:
     """The job, its task type and its partition, and what is on record of this time."""
-    now_ms = read_now_ms(conn)
+    now_ms, job = read_now_ms(conn), _readable(job)
     of_job = {"job_id": Uuid(job.job_id), "tenant_id": job.tenant_id}
     ((changed_ms,),) = conn.execute(sql("job_changed"), of_job)
-    of_task = {"tenant_id": job.tenant_id, "task": job.task, "pool": job.pool}
+    of_task = {"tenant_id": job.tenant_id, "task": job.task, "pool": job.pool, "silence": SILENCE}
     (task,) = conn.execute(sql("explain_task"), of_task)
     (state,) = read_partitions(conn, [job.partition])
     facts = Facts(
@@ -122,7 +127,7 @@ def _job_facts(job: JobRow, changed_ms: int, now_ms: int, scheduled_ms: int | No
         job.partition,
         job.task,
         job.state,
-        timing.schedule.kind,
+        "unreadable" if job.schedule == UNREADABLE else timing.schedule.kind,
         job.pool,
         job.overlap,
         job.max_runs,
@@ -142,6 +147,15 @@ def _job_facts(job: JobRow, changed_ms: int, now_ms: int, scheduled_ms: int | No
         is_time,
         [] if next_ms is None else _excluded(job, now_ms, next_ms),
     )
+
+
+def _readable(job: JobRow) -> JobRow:
+    """A schedule that can't be read here, with other time zones than where it was written, has no times."""
+    try:
+        schedule_of(job.schedule)
+    except UsageError:
+        return job._replace(schedule=UNREADABLE)
+    return job
 
 
 def _previous_ms(job: JobRow, now_ms: int) -> int | None:

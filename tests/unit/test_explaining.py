@@ -149,6 +149,7 @@ CASES: list[tuple[Facts, str, str, str]] = [
         f"job next {JOB}",
     ),
     (facts(job=job(is_time=False)), "not_fired:no_such_time", "it is excluded", f"job next {JOB}"),
+    (facts(job=job(kind="unreadable")), "not_fired:unreadable", "can't be read", f"job pause {JOB}"),
     (facts(span=SKIPS), "skipped:misfire", "one of 61 times", f"job backfill {JOB}"),
     (
         facts(span=SKIPS._replace(is_skip=False, reason="settled", times=None)),
@@ -201,9 +202,9 @@ CASES: list[tuple[Facts, str, str, str]] = [
         "task limit email.send --max-running",
     ),
     (
-        facts(row("held", "rate_limit"), task=TaskFacts(rate_per_s=100 / 60)),
+        facts(row("held", "rate_limit"), task=TaskFacts(rate_per_s=0.5)),
         "held:rate_limit",
-        "may start 100 a minute",
+        "may start 30 a minute",
         "task limit email.send --rate",
     ),
     (
@@ -346,6 +347,7 @@ ABOUT_JOBS: list[tuple[JobFacts, str, str, str]] = [
         f"job update {JOB}",
     ),
     (job(last_ms=NOW_MS - 1, max_runs=3), "active:schedule_ended", "by its max_runs", f"job update {JOB}"),
+    (job(kind="unreadable"), "active:unreadable", "can't be read", f"job pause {JOB}"),
     (job(state="paused"), "paused:paused", "paused at 2026-11-18T11:00:00.000Z", f"job resume {JOB}"),
     (job(state="completed", last_ms=NOW_MS), "completed:completed", "nothing of it is left", "trigger"),
     (job(state="deleted"), "deleted:deleted", "deleted at 2026-11-18T11", "job create"),

@@ -11,15 +11,19 @@ import pytest
 
 from shardwheel.errors import NotFoundError
 from shardwheel.explaining import explain
-from shardwheel.ids import fire_id, new_job_id
+from shardwheel.explanation import Explanation
+from shardwheel.ids import fire_id, new_job_id, text_of
+from shardwheel.limits import WorkerCard
 from shardwheel.posting import parse_posting
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.explain import read_facts
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job, pause_job, read_now_ms
 from shardwheel.store.requests import backfill_job, trigger_job
+from shardwheel.store.task_types import limit_task, pause_task
+from shardwheel.store.workers import announce_worker
 from shardwheel.wire import Outcome
-from tests.integration.store.gate import Gate, result_of
+from tests.integration.store.gate import NOON_MS, Gate, result_of
 
 pytestmark = pytest.mark.servers
 
@@ -29,6 +33,7 @@ TENANT = "t"
 @pytest.fixture
 def gate(migrated_database: str) -> Iterator[Gate]:
     gate = Gate(migrated_database)
+    gate.update(gate.job_id, schedule='{"every_ms":60000}', anchor_at="2026-01-01T00:00:00Z")
     yield gate
     gate.close()
 
@@ -88,6 +93,8 @@ def test_a_past_time_without_a_row_is_explained_by_its_job_and_by_its_id(gate: G
     assert said(gate, job.job_id) == said(gate, execution) == "not_fired:owner_behind"
     assert read_facts(gate.conn, TENANT, job.job_id).job.previous_ms == due_ms
     fired_through(gate, read_now_ms(gate.conn))
+    assert said(gate, job.job_id) == said(gate, execution) == "not_fired:no_worker"
+    announce_worker(gate.conn, WorkerCard("w", "short", ("other",), 1, ""))
     assert said(gate, job.job_id) == said(gate, execution) == "not_fired:unclaimed"
     assert said(gate, fire_id(job.job_id, job.partition, due_ms + 60_000)) == "not_fired:not_due"
     assert said(gate, fire_id(job.job_id, job.partition, due_ms + 1)) == "not_fired:no_such_time"
@@ -111,7 +118,7 @@ def test_a_time_in_a_skip_range_or_a_backfill_is_explained_by_it(gate: Gate) -> 
 
 
 def test_rows_are_explained_by_their_state(gate: Gate) -> None:
-    gate.update(gate.job_id, max_retries=1, schedule='{"every_ms":60000}', anchor_at="2026-01-01T00:00:00Z")
+    gate.update(gate.job_id, max_retries=1)
     (claimed,) = gate.claim(gate.fire()).claimed
     assert said(gate, claimed.execution_id) == "running:at_work"
     gate.settle(result_of(claimed, Outcome.FAILED))
@@ -127,18 +134,72 @@ def test_rows_are_explained_by_their_state(gate: Gate) -> None:
     assert latest is not None and latest.execution_id == claimed.execution_id
 
 
-def test_a_trigger_waits_for_the_owner_and_what_is_held_says_why(gate: Gate) -> None:
+def test_a_trigger_waits_for_the_owner(gate: Gate) -> None:
     job = create(gate, every="1h")
     execution = trigger_job(gate.conn, TENANT, job.job_id, new_job_id(0))
     fired_through(gate, read_now_ms(gate.conn) - 60_000)
     assert said(gate, execution) == "queued:owner_behind"
-    gate.conn.execute("UPDATE shardwheel.executions SET state = 'held', reason = 'task_paused'")
+
+
+def held(gate: Gate, **claimant: Any) -> Explanation:
+    """What is said of a fire that is claimed now."""
+    fire = gate.fire()
+    reply = gate.claim(fire, **claimant)
+    assert sum(reply.recorded.values()) == 1
+    return explain(read_facts(gate.conn, TENANT, fire.execution_id))
+
+
+def test_a_paused_task_type_says_who_paused_it(gate: Gate) -> None:
+    pause_task(gate.conn, TENANT, "work", "ada")
+    found = held(gate)
+    assert (found.reason, found.remedy) == ("task_paused", "`shardctl task resume work`.")
+    assert "paused by ada at 20" in found.sentence
+
+
+def test_limits_say_how_much_they_allow(gate: Gate) -> None:
+    limit_task(gate.conn, TENANT, "work", max_running=1)
+    gate.claim(gate.fire(NOON_MS - 1))
+    found = held(gate)
+    assert found.reason == "concurrency" and "at most 1 run at once, and 1 are taken" in found.sentence
+
+
+def test_a_rate_says_what_it_is(gate: Gate) -> None:
+    limit_task(gate.conn, TENANT, "work", rate="1/h")
+    gate.claim(gate.fire(NOON_MS - 1))
+    found = held(gate)
+    assert found.reason == "rate_limit" and "may start 1 an hour" in found.sentence
+
+
+def test_an_open_breaker_says_until_when(gate: Gate) -> None:
+    limit_task(gate.conn, TENANT, "work", breaker=True)
     gate.conn.execute(
-        "INSERT INTO shardwheel.task_types (tenant_id, task, paused, paused_at, paused_by)"
-        " VALUES ('t', 'work', true, now(), 'ada')"
+        "INSERT INTO shardwheel.task_breakers (tenant_id, task, open_until)"
+        " VALUES ('t', 'work', now() + interval '1 min')"
     )
-    found = explain(read_facts(gate.conn, TENANT, execution))
-    assert found.reason == "task_paused" and "by ada" in found.sentence
+    found = held(gate)
+    assert found.reason == "breaker_open" and "is open until 20" in found.sentence
+
+
+def test_an_unknown_handler_says_whether_somebody_has_it_now(gate: Gate) -> None:
+    found = held(gate, tasks=frozenset({"other"}))
+    assert found.reason == "handler_unknown" and "none now either" in found.sentence
+    announce_worker(gate.conn, WorkerCard("w", "short", ("work",), 1, ""))
+    facts = read_facts(gate.conn, TENANT, gate.fire().execution_id)
+    assert "there is one now" in explain(facts).sentence
+
+
+def test_an_overlap_names_the_run_that_has_the_slot(gate: Gate) -> None:
+    gate.update(gate.job_id, overlap="queue")
+    (first,) = gate.claim(gate.fire(NOON_MS - 1)).claimed
+    found = held(gate)
+    assert found.reason == "overlap"
+    assert text_of(first.execution_id) in found.sentence and text_of(first.execution_id) in found.remedy
+
+
+def test_a_schedule_that_can_not_be_read_here_is_a_reason_too(gate: Gate) -> None:
+    gate.update(gate.job_id, schedule='{"cron":"0 0 * * *","time_zone":"Moon/Tranquility"}')
+    assert said(gate, gate.job_id) == "active:unreadable"
+    assert said(gate, fire_id(gate.job_id, 7, NOON_MS)) == "not_fired:unreadable"
 
 
 def test_what_is_unknown_or_anothers_is_not_found(gate: Gate) -> None:

@@ -64,5 +64,7 @@ CREATE INDEX dag_runs_ended ON shardwheel.dag_runs (ended_at) WHERE ended_at IS 
 COMMENT ON INDEX shardwheel.dag_runs_ended IS 'How many of the last hour''s runs succeeded.';
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON shardwheel.alerts, shardwheel.alert_deliveries, shardwheel.alert_watch TO shardwheel_system;
+-- To explain an execution is to know whether any worker could run it.
+GRANT SELECT ON shardwheel.workers TO shardwheel_api;
 -- The API lists alerts and silences them, for whoever may operate the cluster.
 GRANT SELECT, UPDATE (silenced_until, silenced_by) ON shardwheel.alerts TO shardwheel_api;
