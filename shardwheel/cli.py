@@ -14,6 +14,7 @@ from shardwheel.commands.alerts import app as alerts_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.explain import explain
 from shardwheel.commands.job import app as job_app
+from shardwheel.commands.job_changes import backfill_job, next_times, update_job
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
 from shardwheel.commands.rebalance import app as rebalance_app
@@ -35,6 +36,9 @@ app = typer.Typer(
 )
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
+job_app.command("update")(update_job)
+job_app.command("next")(next_times)
+job_app.command("backfill")(backfill_job)
 app.add_typer(task_app, name="task")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)

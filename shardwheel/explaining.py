@@ -283,5 +283,5 @@ def _next_of(facts: Facts) -> Explanation:
         "schedule_ended",
         f"It has no time left: by its {ended_by(job)} the last one was {ago(job.last_ms, facts.now_ms)}; it "
         "is completed once all is over.",
-        f"Give it a later end: `shardctl job update {facts.job_text}`. {trigger}",
+        f"Let it go on: `shardctl job update {facts.job_text} --set {ended_by(job)}=…`. {trigger}",
     )

@@ -125,7 +125,7 @@ def _by_its_job(facts: Facts) -> Explanation | None:
             "not_fired",
             "schedule_ended",
             f"Its job's schedule ends before: {ago(job.last_ms, facts.now_ms)}, by its {ended_by(job)}.",
-            f"Give it a later end: `shardctl job update {facts.job_text}`; "
+            f"Let it go on: `shardctl job update {facts.job_text} --set {ended_by(job)}=…`; "
             f"once, now: `shardctl job trigger {facts.job_text}`.",
         )
     if at_ms < job.effective_from_ms:

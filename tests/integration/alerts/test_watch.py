@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 import trio
 from trio.testing import trio_test
 
 from shardwheel.alerts.rules import Figure, rules
 from shardwheel.errors import NotFoundError, UnavailableError
+from shardwheel.limits import WorkerCard
+from shardwheel.metrics import DUPLICATES, FIRES
 from shardwheel.service import Service
 from shardwheel.store.alerts import list_alerts, silence_alert
+from shardwheel.store.workers import announce_worker
 from tests.integration.alerts.rig import Scene, scene
 
 pytestmark = pytest.mark.servers
@@ -232,6 +236,67 @@ async def test_doors_and_lags_are_looked_at(migrated_database: str) -> None:
         s.kafka.away = True
         await s.look(watch, 4)
         assert [alert.rule for alert in list_alerts(s.conn)] == ["results_lag"]
+
+
+@trio_test
+async def test_duplicates_are_those_of_the_workers_that_the_table_names(migrated_database: str) -> None:
+    async with scene(migrated_database) as s:
+        door = Service("everybody")
+        await door.open()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(door.run)
+            announce_worker(s.conn, WorkerCard("w", "short", (), 1, door.address))
+            await s.join("one")
+            watch = s.watcher("a")
+            await s.look(watch)
+            for _ in range(3):
+                FIRES.inc(1_000)
+                DUPLICATES.labels("claim").inc(20)
+                assert told(s) == []
+                await s.look(watch)
+            door.stop()
+        assert told(s) == [("trigger", "duplicates", "warning")]
+        assert "2.0%" in s.generic.heard[0]["sentence"]
+
+
+@trio_test
+async def test_the_api_may_list_and_silence_and_no_more(migrated_database: str) -> None:
+    async with scene(migrated_database) as s:
+        s.bury(200)
+        await s.watcher("a").look()
+    with psycopg.connect(migrated_database) as conn:
+        conn.execute("SET LOCAL ROLE shardwheel_api")
+        (alert,) = list_alerts(conn)
+        assert silence_alert(conn, alert.alert_id, 60_000, "somebody").silenced_until_ms
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("UPDATE shardwheel.alerts SET resolved_at = now()")
+
+
+@trio_test
+async def test_alerts_come_in_pages_the_newest_first(migrated_database: str) -> None:
+    async with scene(migrated_database) as s:
+        table = rules()
+        for name in ("dead_letters", "results_lag", "duplicates"):
+            await s.store.take_watch("a", 60)
+            await s.store.store_look("a", [table[name].finding(Figure(name, 1e6))], [])
+        first = list_alerts(s.conn, is_open=None, limit=2)
+        rest = list_alerts(s.conn, is_open=None, before=(first[-1].opened_ms, first[-1].alert_id))
+        found = [(alert.opened_ms, alert.alert_id) for alert in first + rest]
+        assert (len(first), len(rest)) == (2, 1)
+        assert found == sorted(set(found), reverse=True)
+
+
+@trio_test
+async def test_what_was_over_long_ago_is_forgotten(migrated_database: str) -> None:
+    async with scene(migrated_database) as s:
+        s.bury(200)
+        watch = s.watcher("a")
+        await s.look(watch)
+        s.conn.execute("UPDATE shardwheel.alerts SET resolved_at = now() - interval '89 days'")
+        assert await s.store.forget() == 0
+        s.conn.execute("UPDATE shardwheel.alerts SET resolved_at = now() - interval '91 days'")
+        assert await s.store.forget() == 1
+        assert s.conn.execute("SELECT count(*) FROM shardwheel.alert_deliveries").fetchone() == (0,)
 
 
 @trio_test

@@ -213,8 +213,15 @@ def test_what_is_unknown_or_anothers_is_not_found(gate: Gate) -> None:
             read_facts(gate.conn, "rival", some_id)
 
 
-def test_it_reads_only(gate: Gate) -> None:
+def test_the_api_may_ask_and_it_reads_only(gate: Gate) -> None:
+    """As the API does it: role and tenant hold for one transaction."""
     job = create(gate, age_ms=90_000, every="1m")
+    execution = trigger_job(gate.conn, TENANT, job.job_id, new_job_id(0))
     with psycopg.connect(gate.dsn) as conn:
         conn.read_only = True
+        conn.execute(
+            "SELECT set_config('role', 'shardwheel_api', true), set_config('shardwheel.tenant', 't', true)"
+        )
         assert read_facts(conn, TENANT, job.job_id).job.job_id == job.job_id
+        assert read_facts(conn, TENANT, execution).execution is not None
+        assert read_facts(conn, TENANT, fire_id(job.job_id, job.partition, anchor(job))).execution is None
