@@ -92,7 +92,7 @@ def _retry_wait(facts: Facts, row: ExecutionFacts) -> Explanation:
 def _held(facts: Facts, row: ExecutionFacts) -> Explanation:
     words, remedy = hold_words(facts, row.reason)
     return Explanation(
-        row.state, row.reason, f"It may not run yet: {words} It goes on by itself then.", remedy
+        row.state, row.reason, f"It may not run yet: {words} It goes on by itself once that is over.", remedy
     )
 
 

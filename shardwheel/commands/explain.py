@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import trio
 import typer
@@ -24,6 +24,7 @@ from shardwheel.topics import job_topic, workers_group
 
 # The table is for people: the facts behind it are in the JSON.
 COLUMNS = ("id", "kind", "state", "reason", "sentence", "remedy")
+LATEST_COLUMNS = ("id", "state", "reason", "sentence", "remedy")
 
 
 def explain(
@@ -43,9 +44,14 @@ def explain(
     require(settings, "postgres_dsn")
     facts = trio.run(_gathered, settings, id_of(some_id))
     shown = shown_explanation(facts)
-    if output is Format.table:
-        shown = {name: shown[name] for name in COLUMNS}
-    print_thing(shown, output)
+    print_thing(for_people(shown) if output is Format.table else shown, output)
+
+
+def for_people(shown: dict[str, Any]) -> dict[str, Any]:
+    """Without the facts; of a job, with what is to be said of its latest execution."""
+    latest = shown["facts"].get("latest_execution")
+    lines = {name: shown[name] for name in COLUMNS}
+    return lines if latest is None else lines | {f"latest {name}": latest[name] for name in LATEST_COLUMNS}
 
 
 async def _gathered(settings: Settings, some_id: bytes) -> Facts:

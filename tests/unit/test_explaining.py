@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shardwheel.commands.explain import for_people
 from shardwheel.explaining import explain, shown_explanation
 from shardwheel.explanation import (
     AttemptFacts,
@@ -393,6 +394,8 @@ def test_a_job_comes_with_its_latest_execution_and_the_facts() -> None:
             job=job(next_ms=NOW_MS, next_fire_ms=NOW_MS), execution_id=None, scheduled_ms=None, latest=latest
         )
     )
+    lines = for_people(shown)
+    assert (lines["latest id"], lines["latest reason"], "facts" in lines) == (EXECUTION, "on_time", False)
     assert list(shown) == ["id", "kind", "state", "reason", "sentence", "remedy", "facts"]
     assert (shown["id"], shown["kind"]) == (JOB, "job")
     inner = shown["facts"]["latest_execution"]
