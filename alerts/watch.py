@@ -140,7 +140,11 @@ class Watch:
 
     async def _tell(self, delivery: Delivery) -> None:
         error = await self._heard(self._receivers[delivery.receiver], delivery)
-        await self._store.end_delivery(delivery, error)
+        try:
+            await self._store.end_delivery(delivery, error)
+        except UnavailableError as away:
+            # It was told and nobody remembers: it will be told again, under the same key.
+            self._log.warning("not on record", receiver=delivery.receiver, reason=str(away))
 
     async def _tell_all(self, delivery: Delivery | None) -> None:
         """From memory, to everybody, once: for when nothing can be put on record."""
@@ -177,12 +181,13 @@ class Watch:
     ) -> Callable[[], Awaitable[None]]:
         async def loop() -> None:
             while not self._service.stopping.is_set():
+                next_s = trio.current_time() + pause_s
                 try:
                     await step()
                     self._service.health.well(part)
                 except UnavailableError as error:
                     self._service.health.unwell(part, str(error))
-                with trio.move_on_after(pause_s):
+                with trio.move_on_at(next_s):
                     await self._service.stopping.wait()
 
         return loop

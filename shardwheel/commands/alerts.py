@@ -36,6 +36,8 @@ from shardwheel.times import parse_duration
 
 app = typer.Typer(invoke_without_command=True)
 COLUMNS = ["id", "state", "severity", "rule", "subject", "opened_at", "silenced_until", "sentence"]
+# A broker that is away must not take a look's time: the next one is due.
+KAFKA_LIMIT_S = 3.0
 MOST_SILENCE_MS = 31 * 86_400_000
 
 
@@ -147,8 +149,8 @@ async def _run(settings: Settings, holder: str, receivers: list[Receiver]) -> No
     async with open_etcd(settings) as leases, open_pool(settings, "alerts", 2) as pool, HttpDoors() as doors:
         gather = Gather(
             leases,
-            open_kafka(settings),
-            open_results_kafka(settings),
+            open_kafka(settings, KAFKA_LIMIT_S),
+            open_results_kafka(settings, KAFKA_LIMIT_S),
             doors,
             roll,
             clock.now_ms,

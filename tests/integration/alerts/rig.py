@@ -13,6 +13,7 @@ import msgspec
 import psycopg
 import trio
 
+from shardwheel.alert import Delivery
 from shardwheel.alerts.doors import HttpDoors
 from shardwheel.alerts.gather import Gather
 from shardwheel.alerts.notices import Kind, Receiver
@@ -65,6 +66,11 @@ class Store(PostgresAlertStore):
         if self.away:
             raise UnavailableError("out of reach")
         return await super().take_watch(holder, lease_s)
+
+    async def end_delivery(self, delivery: Delivery, error: str | None) -> None:
+        if self.away:
+            raise UnavailableError("out of reach")
+        await super().end_delivery(delivery, error)
 
 
 class Scene:

@@ -100,6 +100,21 @@ async def test_one_that_dies_while_it_tells_tells_it_again_under_the_same_key(mi
 
 
 @trio_test
+async def test_one_that_can_not_be_put_on_record_as_told_is_told_again(migrated_database: str) -> None:
+    async with scene(migrated_database) as s:
+        s.bury(200)
+        watch = s.watcher("a")
+        await watch.look()
+        s.store.away = True
+        await watch.deliver()
+        s.store.away = False
+        s.hasten()
+        await s.look(watch, 3)
+        assert len(told(s)) == len(paged(s)) == 2
+        assert len({body["dedup_key"] for body in s.generic.heard}) == 1
+
+
+@trio_test
 async def test_of_two_at_once_one_watches_and_the_other_takes_over(migrated_database: str) -> None:
     async with scene(migrated_database) as s:
         s.bury(200)
@@ -129,6 +144,8 @@ async def test_what_an_overtaken_one_found_is_not_put_on_record(migrated_databas
         found = rules()["dead_letters"].finding(Figure("dead_letters", 200))
         assert not await s.store.store_look("a", [found], [])
         assert list_alerts(s.conn) == []
+        # Its lease may be over: what counts is that nobody else has taken the watch.
+        s.end_lease()
         assert await s.store.store_look("b", [found], [])
         await first.deliver()
         assert told(s) == []
