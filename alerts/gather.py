@@ -102,7 +102,9 @@ class Gather:
 
         async def one(name: str, address: str) -> None:
             rules = [(rule, name) for rule in _OF_A_DOOR] if name in shards else []
-            scrape = await self._ask(f"the door of {name}", rules, lambda: self._scraper.scrape(address))
+            # Of others nobody need hear: a worker that has died is in the table for some seconds more.
+            silence = "shard_door" if name in shards else None
+            scrape = await self._ask(name, rules, lambda: self._scraper.scrape(address), silence)
             if scrape is not None:
                 found[name] = scrape
 
@@ -123,17 +125,20 @@ class Gather:
         source: str,
         rules: Sequence[str | tuple[str, str]],
         question: Callable[[], Awaitable[T]],
+        silence: str | None = "unreachable",
     ) -> T | None:
-        """The answer, or None and what we are blind for; and for how long the source has been silent."""
-        now_s = trio.current_time()
+        """The answer, or None and what we are blind for. How long the source has been silent is a figure too:
+        of the rule `silence`, if that is anybody's business."""
+        now_s = self._now_ms() / 1000
         try:
             answer = await question()
         except (UnavailableError, NotFoundError):
             self._blind |= {rule if isinstance(rule, tuple) else (rule, None) for rule in rules}
             silent_s = now_s - self._reached_s.setdefault(source, now_s)
-            self._figures.append(Figure("unreachable", silent_s, source))
+            if silence is not None:
+                self._figures.append(Figure(silence, silent_s, source))
             return None
-        self._reached_s[source] = trio.current_time()
+        self._reached_s[source] = now_s
         return answer
 
 

@@ -157,6 +157,15 @@ _ABOUT_SHARDS = (
         looks=3,
     ),
     Rule(
+        "shard_door",
+        30,
+        None,
+        "Shard {subject} is alive, but its door has not answered the watcher for {value:,.0f} s "
+        "(limit {limit:g} s).",
+        "See whether it hangs or the watcher's network does: `shardctl shard list`, and `/healthz` at its "
+        "address; let one that hangs hand over: `shardctl shard drain`.",
+    ),
+    Rule(
         "unreachable",
         30,
         30,

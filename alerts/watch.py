@@ -33,6 +33,7 @@ SHARDS_S = 0.5
 DELIVER_S = 2.0
 LEASE_S = 30.0
 FORGET_EVERY = 360
+STANDS_BY = "stands by: another process watches"
 
 
 class AlertStore(Protocol):
@@ -95,14 +96,15 @@ class Watch:
 
     # --- steps ---------------------------------------------------------------------------------------
 
-    async def look(self) -> None:
-        """One look, if this process watches."""
+    async def look(self) -> str | None:
+        """One look, if this process watches; else the remark that another one does."""
         try:
-            await self._look()
+            remark = await self._look()
         except UnavailableError:
             await self._tell_all(self._outage.silent(self._monotonic()))
             raise
         await self._tell_all(self._outage.reached(self._monotonic()))
+        return remark
 
     async def deliver(self) -> None:
         """One round of telling: each receiver what it has not heard yet, all of them at once."""
@@ -113,9 +115,9 @@ class Watch:
             for delivery in begun:
                 nursery.start_soon(self._tell, delivery)
 
-    async def _look(self) -> None:
+    async def _look(self) -> str | None:
         if not await self._takes_watch():
-            return
+            return STANDS_BY
         await self._clock.run_once(self._store)
         open_alerts = await self._store.open_alerts()
         self._roll.restore(open_alerts)
@@ -126,11 +128,12 @@ class Watch:
         if self._looks % FORGET_EVERY == 0:
             await self._store.forget()
         self._looks += 1
+        return None
 
     async def _takes_watch(self) -> bool:
         watches = await self._store.take_watch(self._holder, LEASE_S)
         if watches != self.watches:
-            self._log.info("watches" if watches else "stands by: another process watches")
+            self._log.info("watches" if watches else STANDS_BY)
         self.watches = watches
         return watches
 
@@ -177,14 +180,15 @@ class Watch:
     # --- loops ---------------------------------------------------------------------------------------
 
     def _every(
-        self, part: str, pause_s: float, step: Callable[[], Awaitable[None]]
+        self, part: str, pause_s: float, step: Callable[[], Awaitable[str | None]]
     ) -> Callable[[], Awaitable[None]]:
+        """A loop that makes a step and says how it went, until the service stops."""
+
         async def loop() -> None:
             while not self._service.stopping.is_set():
                 next_s = trio.current_time() + pause_s
                 try:
-                    await step()
-                    self._service.health.well(part)
+                    self._service.health.well(part, await step() or "ok")
                 except UnavailableError as error:
                     self._service.health.unwell(part, str(error))
                 with trio.move_on_at(next_s):

@@ -8,6 +8,7 @@ import trio
 from trio.testing import trio_test
 
 from shardwheel.alerts.rules import Figure, rules
+from shardwheel.alerts.watch import STANDS_BY
 from shardwheel.errors import NotFoundError, UnavailableError
 from shardwheel.limits import WorkerCard
 from shardwheel.metrics import DUPLICATES, FIRES
@@ -123,6 +124,7 @@ async def test_of_two_at_once_one_watches_and_the_other_takes_over(migrated_data
             await s.look(first)
             await s.look(second)
         assert (first.watches, second.watches) == (True, False)
+        assert (await first.look(), await second.look()) == (None, STANDS_BY)
         assert len(told(s)) == len(paged(s)) == 1
         s.end_lease()
         await s.look(second)
@@ -253,6 +255,19 @@ async def test_doors_and_lags_are_looked_at(migrated_database: str) -> None:
         s.kafka.away = True
         await s.look(watch, 4)
         assert [alert.rule for alert in list_alerts(s.conn)] == ["results_lag"]
+        # It stays away, and the doors stay shut, though their shards are alive: that is something of its own.
+        s.later_s = 31.0
+        await s.look(watch)
+        found = {(alert.rule, alert.subject) for alert in list_alerts(s.conn)}
+        assert found - {("results_lag", "")} == {
+            ("shard_door", "one"),
+            ("shard_door", "two"),
+            ("unreachable", "Kafka"),
+            ("unreachable", "the results' Kafka"),
+        }
+        s.kafka.away = False
+        await s.look(watch, 3)
+        assert {alert.rule for alert in list_alerts(s.conn)} == {"results_lag", "shard_door"}
 
 
 @trio_test

@@ -31,6 +31,7 @@ WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
         ("duplicates", 0.01, 0.011, 0.1, "10.0% of what was fired"),
         ("horizon_age", 60, 61, 600, "Shard a's horizon has been held back for 600 s"),
         ("floor_age", 300, 301, 3_000, "claim floor of partition 7 is 3,000 s old"),
+        ("shard_door", 30, 31, None, "Shard a is alive, but its door has not answered the watcher for 31 s"),
         ("unreachable", 30, None, 31, "a has been out of the watcher's reach for 31 s"),
     ],
 )
