@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -419,3 +420,16 @@ def test_a_job_comes_with_its_latest_execution_and_the_facts() -> None:
 )
 def test_lengths_of_time_are_said_as_people_say_them(length_ms: int, text: str) -> None:
     assert span_text(length_ms) == text
+
+
+def test_the_page_has_every_state_and_reason_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("|")][2:]
+    named: set[str] = set()
+    states: list[str] = []
+    for state, reason in rows:
+        states = re.findall(r"`(\w+)`", state) or states
+        named |= {f"{one}:{why}" for one in states for why in re.findall(r"`(\w+)`", reason)}
+    answers = {case[1] for case in CASES}
+    assert answers <= named
+    assert {one.partition(":")[2] for one in named} == {one.partition(":")[2] for one in answers}
