@@ -58,6 +58,7 @@ SERVICES: tuple[ServiceLine, ...] = (
     ServiceLine("worker", _workers, ("--pool", "medium")),
     ServiceLine("worker", _workers, ("--pool", "long")),
     ServiceLine("shard", lambda wish: wish.shards),
+    ServiceLine("alerts", lambda wish: 1),
 )
 
 

@@ -59,6 +59,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     isolation_limit_s: int = 60
     leave_limit_s: int = 20
     standbys: int = 1
+    alert_webhooks: tuple[str, ...] = ()
+    alert_pagerduty_key: str = ""
+    alert_pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
+    alert_scrape: tuple[str, ...] = ()
+    alert_oldest_due_s: int = 30
+    alert_horizon_age_s: int = 60
+    alert_floor_age_s: int = 300
     log_level: str = "info"
     log_format: str = ""
 
@@ -201,6 +208,9 @@ def _check(settings: Settings) -> None:
         "keep_dead_letters_d": (1, 3650),
         "keep_audit_d": (1, 3650),
         "keep_deleted_jobs_d": (1, 3650),
+        "alert_oldest_due_s": (1, 86_400),
+        "alert_horizon_age_s": (1, 86_400),
+        "alert_floor_age_s": (1, 86_400),
     }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)
