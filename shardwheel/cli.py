@@ -10,6 +10,7 @@ import sys
 import typer
 
 from shardwheel.bench.commands import app as bench_app
+from shardwheel.commands.api import api
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
@@ -19,6 +20,7 @@ from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
+from shardwheel.commands.token import app as token_app
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
@@ -42,6 +44,8 @@ app.add_typer(rebalance_app, name="rebalance")
 app.command()(replay)
 app.command()(worker)
 app.command()(results)
+app.command()(api)
+app.add_typer(token_app, name="token")
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)

@@ -59,9 +59,20 @@ def list_jobs(
     limit: int = 100,
     state: str | None = None,
     task: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
 ) -> list[JobRow]:
-    """A page of jobs after this id. Deleted ones only when asked for by state."""
-    parameters = {"tenant_id": tenant_id, "after": Uuid(after), "limit": limit, "state": state, "task": task}
+    """A page of jobs after this id. Deleted ones only when asked for by state. `text`: part of the name or
+    of the task, in whatever case."""
+    parameters = {
+        "tenant_id": tenant_id,
+        "after": Uuid(after),
+        "limit": limit,
+        "state": state,
+        "task": task,
+        "tag": tag,
+        "text": text,
+    }
     return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
 
 

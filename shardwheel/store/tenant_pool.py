@@ -15,8 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from shardwheel.errors import UnavailableError
+import psycopg
+
+from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.store.call import Call
+from shardwheel.store.failures import one_line
 from shardwheel.store.link import Connection, Session
 from shardwheel.store.links import Links
 from shardwheel.store.sql import sql
@@ -50,7 +53,11 @@ class TenantPool:
 
         def work(connection: Connection) -> T:
             connection.execute(sql("set_tenant"), {"tenant_id": tenant_id})
-            return fn(connection, tenant_id, *args, **kwargs)
+            try:
+                return fn(connection, tenant_id, *args, **kwargs)
+            except psycopg.DataError as error:
+                # A value passed every check of ours and is still none for PostgreSQL: it came from outside.
+                raise UsageError(f"a value can't be stored: {one_line(error)}; choose another") from error
 
         if len(self._calls) >= self._most:
             raise UnavailableError("too many requests wait for PostgreSQL; try again in a moment")
