@@ -8,12 +8,13 @@ from typing import Any
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
-from shardwheel.errors import NotFoundError, UsageError
+from shardwheel.errors import NotFoundError
 from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.posting import JobPosting, parse_posting
 from shardwheel.store import alterations
-from shardwheel.store.creation import Found, Wish, create_all
+from shardwheel.store.creation import Found, Wish, numbered
+from shardwheel.store.creation import create_batch as store_batch
 from shardwheel.store.jobs import list_jobs, read_now_ms
 from shardwheel.store.link import Connection
 from shardwheel.store.page import checked_limit, id_of_cursor, page_of
@@ -43,7 +44,7 @@ async def create_batch(ask: Ask) -> Reply:
     for posting in postings:
         ask.allowed(posting.task)
     wishes = [Wish(posting, ask.actor) for posting in postings]
-    found = await ask.desk.pool.run(ask.tenant, create_all, wishes)
+    found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
     ask.desk.poke({one.job.partition for one in found})
     return Reply({"items": [views.shown_job(one) for one in found]}, 201)
 
@@ -101,15 +102,11 @@ def _batch(body: bytes) -> list[JobPosting]:
         refuse("body", "is not a list of jobs", f"send 1 to {MOST_AT_ONCE} jobs in a JSON array")
     if len(items) > MOST_AT_ONCE:
         refuse("body", f"has {len(items)} jobs", f"send at most {MOST_AT_ONCE} at a time")
-    return [_numbered(number, item) for number, item in enumerate(items)]
-
-
-def _numbered(number: int, item: Any) -> JobPosting:
-    """A refusal says which of them it is."""
-    try:
-        return posted(item)
-    except UsageError as error:
-        raise type(error)(f"[{number}].{error}", field=f"[{number}].{error.field}") from error
+    postings = []
+    for number, item in enumerate(items):
+        with numbered(number):
+            postings.append(posted(item))
+    return postings
 
 
 def _page(

@@ -36,26 +36,31 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def uvicorn_for(app: App) -> uvicorn.Server:
+    """No WebSockets, no life cycle, no log of its own: the service has those that it wants."""
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_LIMIT_S,
+        timeout_graceful_shutdown=DRAIN_LIMIT_S,
+    )
+    return uvicorn.Server(config)
+
+
 class Server:
     """A loop of the service."""
 
     def __init__(self, service: Service, app: App, listener: socket.socket) -> None:
         self._service = service
         self._listener = listener
-        self._uvicorn = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                loop="uvloop",
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=IDLE_LIMIT_S,
-                timeout_graceful_shutdown=DRAIN_LIMIT_S,
-            )
-        )
+        self._uvicorn = uvicorn_for(app)
 
     def add_to_service(self) -> None:
         self._service.add_loop("http", self._run)

@@ -108,6 +108,25 @@ def make_token(secret: str, claims: Mapping[str, Any]) -> str:
     return jwt.encode(dict(claims), secret, algorithm="HS256", headers={"kid": kid})
 
 
+def tenant_token(
+    secret: str,
+    *,
+    tenant: str,
+    role: str,
+    name: str,
+    expires_at_s: int,
+    issuer: str,
+    audience: str,
+    tasks: Sequence[str] = (),
+) -> str:
+    """A token as the API wants it."""
+    if not 1 <= len(tenant) <= LONGEST_TENANT:
+        raise UsageError(f"tenant: give 1 to {LONGEST_TENANT} characters", field="tenant")
+    claims = {"tenant": tenant, "role": role_of(role).word, "sub": name, "exp": expires_at_s}
+    claims |= {"iss": issuer, "aud": audience} | ({"tasks": list(tasks)} if tasks else {})
+    return make_token(secret, claims)
+
+
 def _is_fit(key: Mapping[str, Any], algorithm: str) -> bool:
     wanted = {"RS256": "RSA", "ES256": "EC"}[algorithm]
     return (

@@ -11,10 +11,8 @@ import typer
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.errors import UsageError
 from shardwheel.output import Format, FormatOption, print_thing, shown_time
-from shardwheel.roles import role_of
-from shardwheel.settings import Settings
 from shardwheel.times import parse_duration
-from shardwheel.tokens import LONGEST_TENANT, make_token
+from shardwheel.tokens import tenant_token
 
 app = typer.Typer(help="Make tokens for the API.", no_args_is_help=True)
 
@@ -53,25 +51,18 @@ def create(
         )
     ttl_s = parse_duration(ttl, "ttl", least_ms=1000) // 1000
     expires_at_s = int(time.time()) + ttl_s
-    made = signed(settings, tenant, role, name or getpass.getuser(), expires_at_s, task)
+    made = tenant_token(
+        settings.secret,
+        tenant=tenant,
+        role=role,
+        name=name or getpass.getuser(),
+        expires_at_s=expires_at_s,
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        tasks=task or (),
+    )
     if output is Format.table:
         typer.echo(made)
     else:
         shown = {"token": made, "tenant": tenant, "role": role, "expires_at": shown_time(expires_at_s * 1000)}
         print_thing(shown, output)
-
-
-def signed(
-    settings: Settings, tenant: str, role: str, name: str, expires_at_s: int, tasks: list[str] | None = None
-) -> str:
-    if not 1 <= len(tenant) <= LONGEST_TENANT:
-        raise UsageError(f"tenant: give 1 to {LONGEST_TENANT} characters", field="tenant")
-    claims = {
-        "tenant": tenant,
-        "role": role_of(role).word,
-        "sub": name,
-        "iss": settings.jwt_issuer,
-        "aud": settings.jwt_audience,
-        "exp": expires_at_s,
-    }
-    return make_token(settings.secret, claims | ({"tasks": tasks} if tasks else {}))

@@ -6,19 +6,21 @@ in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 from psycopg import Connection
 
+from shardwheel.errors import UsageError
 from shardwheel.ids import text_of
 from shardwheel.posting import JobPosting
 from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.audit import Actor
 from shardwheel.store.idempotency import Stored, store_once
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import create_jobs
+from shardwheel.store.jobs import create_jobs, read_now_ms
 from shardwheel.store.sql import sql
 
 
@@ -44,6 +46,27 @@ def create_all(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) ->
     )
     found = read_jobs(conn, tenant_id, [one.job_id for one in stored])
     return [job for job in found if job is not None]
+
+
+def create_batch(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
+    """`create_all` for one who sent them together: a refusal of a schedule says whose it is."""
+    try:
+        return create_all(conn, tenant_id, wishes)
+    except UsageError:
+        now_ms = read_now_ms(conn)
+        for number, wish in enumerate(wishes):
+            with numbered(number):
+                wish.posting.timing(now_ms)
+        raise
+
+
+@contextmanager
+def numbered(number: int) -> Iterator[None]:
+    """A refusal inside names the number: `[17].cron`."""
+    try:
+        yield
+    except UsageError as error:
+        raise type(error)(f"[{number}].{error}", field=f"[{number}].{error.field}") from error
 
 
 def read_jobs(conn: Connection[Any], tenant_id: str, job_ids: Sequence[bytes]) -> list[Found | None]:
