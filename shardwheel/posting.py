@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from shardwheel.credentials import credential_in
+from shardwheel.destinations import STRICT, CallbackRules, destination_of
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
@@ -85,17 +86,20 @@ class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "catchup_window_ms": parse_duration(self.catchup_window, "catchup_window"),
             "overlap": self.overlap,
             "not_after_ms": None if self.not_after_s is None else round(self.not_after_s * 1000),
+            "callback_url": self.callback_url,
         }
 
 
-def parse_posting(body: Mapping[str, Any]) -> JobPosting:
-    """Check a job as posted (or merged with an edit)."""
+def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) -> JobPosting:
+    """Check a job as posted (or merged with an edit). `callbacks`: where a site lets a callback_url lead."""
     try:
         posting = msgspec.convert(dict(body), JobPosting)
     except msgspec.ValidationError as error:
         raise _refusal(error) from error
     _check_texts(posting)
     _check_numbers(posting)
+    if posting.callback_url is not None:
+        destination_of(posting.callback_url, callbacks)
     _check_what_comes_later(posting)
     return posting
 
@@ -166,9 +170,7 @@ def _check_numbers(posting: JobPosting) -> None:
 
 def _check_what_comes_later(posting: JobPosting) -> None:
     """What the contract names and this version can't do yet is refused, never ignored in silence."""
-    later = {"parents": posting.parents, "callback_url": posting.callback_url}
-    for field, value in later.items():
-        if value:
-            refuse(field, "is not available in this version", "leave it out")
+    if posting.parents:
+        refuse("parents", "is not available in this version", "leave it out")
     if posting.overlap != "allow":
         refuse("overlap", f"{posting.overlap!r} is not available in this version", "leave it out")

@@ -11,6 +11,7 @@ from shardwheel.errors import NotFoundError
 from shardwheel.execution import ExecutionState
 from shardwheel.ids import first_id_at, text_of
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.callbacks import callbacks_of
 from shardwheel.store.execution_row import ExecutionRow, attempt_as_read
 from shardwheel.store.page import Page, checked_limit, id_of_cursor, page_of
 from shardwheel.store.sql import sql
@@ -65,11 +66,14 @@ def list_executions(
 
 
 def get_execution(conn: Connection[Any], tenant_id: str, execution_id: bytes) -> dict[str, Any]:
-    """An execution as read, with its attempts, oldest first."""
+    """An execution as read, with its attempts, oldest first, and who was told of its end."""
     parameters = {"tenant_id": tenant_id, "execution_id": Uuid(execution_id)}
     row = conn.execute(sql("read_execution"), parameters).fetchone()
     if row is None:
         raise NotFoundError(f"there is no execution {text_of(execution_id)}", field="id")
     *columns, attempts = row
     shown = ExecutionRow._make(columns).as_read()
-    return shown | {"attempts": [attempt_as_read(attempt) for attempt in attempts]}
+    return shown | {
+        "attempts": [attempt_as_read(attempt) for attempt in attempts],
+        "callbacks": callbacks_of(conn, tenant_id, execution_id),
+    }

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
+from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.ids import fire_id, new_job_id, text_of
 from shardwheel.job import JobState
@@ -76,11 +77,17 @@ def list_jobs(
     return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
 
 
-def edit_job(conn: _Connection, tenant_id: str, job_id: bytes, changes: Mapping[str, Any]) -> JobRow:
+def edit_job(
+    conn: _Connection,
+    tenant_id: str,
+    job_id: bytes,
+    changes: Mapping[str, Any],
+    callbacks: CallbackRules = STRICT,
+) -> JobRow:
     """Apply posted fields to a job. Only a change of its timing gives the schedule a new state."""
     old = _lock(conn, tenant_id, job_id)
     now_ms = read_now_ms(conn)
-    posting = parse_posting(old.posted_with(changes))
+    posting = parse_posting(old.posted_with(changes), callbacks)
     columns = posting.columns() | {name: getattr(old, name) for name in _TIMING_COLUMNS}
     timing = posting.timing(now_ms) if TIMING_FIELDS & set(changes) else None
     if timing is not None:

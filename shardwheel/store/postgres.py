@@ -3,13 +3,40 @@ functions elsewhere, and work on anyone's connection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
+from shardwheel.execution import (
+    Beat,
+    Callback,
+    Claimant,
+    Claimed,
+    ClaimReply,
+    Counts,
+    Held,
+    ResultsStand,
+    Settled,
+    UnpublishedLetter,
+)
 from shardwheel.job import Changes
+from shardwheel.keeping import Keep
 from shardwheel.ports import Identity, PartitionState, Watermark
-from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, ownership, settle, sweep
+from shardwheel.store import (
+    callbacks,
+    claim,
+    counts,
+    expand,
+    feed,
+    floors,
+    heartbeat,
+    letter_topic,
+    months,
+    ownership,
+    retention,
+    settle,
+    sweep,
+)
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
 
@@ -85,3 +112,29 @@ class PostgresStore:
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)
+
+    # --- the end: who is told, and what is kept ------------------------------------------------------
+
+    async def take_callbacks(self, most: int, busy: Collection[str]) -> list[Callback]:
+        return await self._pool.run(callbacks.take_callbacks, most, busy)
+
+    async def callback_delivered(self, callback: Callback) -> None:
+        await self._pool.run(callbacks.callback_delivered, callback)
+
+    async def callback_failed(self, callback: Callback, problem: str, pause: timedelta | None) -> None:
+        await self._pool.run(callbacks.callback_failed, callback, problem, pause)
+
+    async def take_letters(self, most: int) -> list[UnpublishedLetter]:
+        return await self._pool.run(letter_topic.take_letters, most)
+
+    async def letters_published(self, letter_ids: Sequence[bytes]) -> None:
+        await self._pool.run(letter_topic.letters_published, letter_ids)
+
+    async def retire_executions(self, keep: Keep, after: bytes) -> retention.Retired:
+        return await self._pool.run(retention.retire_executions, keep, after)
+
+    async def retire_others(self, name: str, keep: Keep) -> int:
+        return await self._pool.run(retention.retire_others, name, keep)
+
+    async def drop_empty_months(self, keep: Keep) -> list[str]:
+        return await self._pool.run(retention.drop_empty_months, keep)
