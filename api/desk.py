@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from shardwheel.api.gather import Gather
+from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import UnavailableError
 from shardwheel.records import View
 from shardwheel.service import Health
@@ -15,7 +16,8 @@ from shardwheel.store.tenant_pool import TenantPool
 
 class Desk(NamedTuple):
     """`poke` tells the owners of partitions that something changed: a hint, it never waits. `look` gives the
-    cluster as it was a moment ago, or None when nobody knows. `is_stopping`: no new work, please."""
+    cluster as it was a moment ago, or None when nobody knows. `is_stopping`: no new work, please.
+    `callbacks`: where a job's callback_url may lead."""
 
     pool: TenantPool
     creations: Gather[Wish, Found]
@@ -24,6 +26,7 @@ class Desk(NamedTuple):
     look: Callable[[], View | None]
     health: Health
     is_stopping: Callable[[], bool]
+    callbacks: CallbackRules = STRICT
 
     def cluster(self) -> View:
         view = self.look()
@@ -39,5 +42,7 @@ def open_desk(
     look: Callable[[], View | None],
     health: Health,
     is_stopping: Callable[[], bool],
+    callbacks: CallbackRules = STRICT,
 ) -> Desk:
-    return Desk(pool, Gather(pool, create_all), Gather(pool, read_jobs), poke, look, health, is_stopping)
+    creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
+    return Desk(pool, creations, readings, poke, look, health, is_stopping, callbacks)

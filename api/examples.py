@@ -37,6 +37,7 @@ JOB: dict[str, Any] = {
     "catchup_window": "3600s",
     "overlap": "allow",
     "not_after_s": None,
+    "callback_url": None,
     "jitter_s": 0.0,
     "cron": "0 9 * * 1-5",
     "time_zone": "Europe/Berlin",

@@ -106,7 +106,7 @@ ROUTES = (
         "Read an execution with its attempts",
         "Attempts are the oldest first.",
         views.ExecutionWithAttempts,
-        examples.EXECUTION | {"attempts": [examples.ATTEMPT]},
+        examples.EXECUTION | {"attempts": [examples.ATTEMPT], "callbacks": []},
     ),
     Route(
         "POST",

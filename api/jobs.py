@@ -8,6 +8,7 @@ from typing import Any
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.destinations import CallbackRules
 from shardwheel.errors import NotFoundError
 from shardwheel.ids import text_of
 from shardwheel.job import JobState
@@ -31,7 +32,7 @@ PAGE_WORDS = (
 
 
 async def create(ask: Ask) -> Reply:
-    posting = posted(decoded(ask.body))
+    posting = posted(decoded(ask.body), ask.desk.callbacks)
     ask.allowed(posting.task)
     found = await ask.desk.creations.ask(ask.tenant, Wish(posting, ask.actor))
     ask.desk.poke([found.job.partition])
@@ -40,7 +41,8 @@ async def create(ask: Ask) -> Reply:
 
 async def create_batch(ask: Ask) -> Reply:
     in_thread = len(ask.body) > SMALL_BYTES
-    postings = await asyncio.to_thread(_batch, ask.body) if in_thread else _batch(ask.body)
+    given = ask.body, ask.desk.callbacks
+    postings = await asyncio.to_thread(_batch, *given) if in_thread else _batch(*given)
     for posting in postings:
         ask.allowed(posting.task)
     wishes = [Wish(posting, ask.actor) for posting in postings]
@@ -68,7 +70,8 @@ async def edit(ask: Ask) -> Reply:
     for name in bodies.CREATION_FIELDS:
         if name in changes:
             refuse(name, "belongs to a job's creation", "leave it out")
-    job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.actor, ask.allowed, changes)
+    given = changes, ask.desk.callbacks
+    job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.actor, ask.allowed, *given)
     return await changed(ask, job.partition)
 
 
@@ -90,13 +93,13 @@ async def changed(ask: Ask, partition: int, **more: Any) -> Reply:
     return Reply(views.shown_job(await find(ask)) | more)
 
 
-def posted(body: Any) -> JobPosting:
+def posted(body: Any, callbacks: CallbackRules) -> JobPosting:
     if not isinstance(body, dict):
         refuse("body", "is not a JSON object", 'send a job such as {"task": "email.send"}')
-    return parse_posting(body)
+    return parse_posting(body, callbacks)
 
 
-def _batch(body: bytes) -> list[JobPosting]:
+def _batch(body: bytes, callbacks: CallbackRules) -> list[JobPosting]:
     items = decoded(body)
     if not isinstance(items, list) or not items:
         refuse("body", "is not a list of jobs", f"send 1 to {MOST_AT_ONCE} jobs in a JSON array")
@@ -105,7 +108,7 @@ def _batch(body: bytes) -> list[JobPosting]:
     postings = []
     for number, item in enumerate(items):
         with numbered(number):
-            postings.append(posted(item))
+            postings.append(posted(item, callbacks))
     return postings
 
 

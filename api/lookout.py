@@ -30,6 +30,8 @@ class Lookout:
         self._leases = leases
         self._token: trio.lowlevel.TrioToken | None = None
         self._changed: set[int] = set()
+        self._busy: set[str] = set()
+        self._again: set[str] = set()
         self._wake = trio.Event()
         self.view: View | None = None
 
@@ -61,15 +63,28 @@ class Lookout:
             self._service.health.unwell("etcd", str(error))
 
     async def _poke(self) -> None:
-        """Pokes gather while others are on their way: one for each shard, however many jobs were made."""
+        """A shard that is slow to answer holds up no other, and is told once of all that came meanwhile."""
         async with httpx.AsyncClient(trust_env=False, timeout=POKE_LIMIT_S) as client:
-            while not self._service.stopping.is_set():
-                await self._wake.wait()
-                self._wake = trio.Event()
-                changed, self._changed = self._changed, set()
-                async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as nursery:
+                while not self._service.stopping.is_set():
+                    await self._wake.wait()
+                    self._wake = trio.Event()
+                    changed, self._changed = self._changed, set()
                     for address in self._addresses(changed):
-                        nursery.start_soon(_poke_one, client, address)
+                        self._again.add(address)
+                        if address not in self._busy:
+                            self._busy.add(address)
+                            nursery.start_soon(self._poke_one, client, address)
+
+    async def _poke_one(self, client: httpx.AsyncClient, address: str) -> None:
+        while address in self._again:
+            self._again.discard(address)
+            try:
+                with trio.move_on_after(POKE_LIMIT_S):
+                    await client.post(f"http://{address}/poke")
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                get_logger().debug("a poke was lost", address=address, reason=str(error))
+        self._busy.discard(address)
 
     def _addresses(self, partitions: set[int]) -> set[str]:
         view = self.view
@@ -80,11 +95,3 @@ class Lookout:
 
     def _wake_up(self) -> None:
         self._wake.set()
-
-
-async def _poke_one(client: httpx.AsyncClient, address: str) -> None:
-    try:
-        with trio.move_on_after(POKE_LIMIT_S):
-            await client.post(f"http://{address}/poke")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        get_logger().debug("a poke was lost", address=address, reason=str(error))

@@ -47,8 +47,8 @@ class JobView(View):
     catchup_window: str
     overlap: str
     not_after_s: float | None
+    callback_url: str | None
     jitter_s: float
-    callback_url: str | None = None
     cron: str | None = None
     every: str | None = None
     run_at: At | None = None
@@ -129,6 +129,9 @@ class ExecutionView(View):
 
 class ExecutionWithAttempts(ExecutionView):
     attempts: list[AttemptView]
+    callbacks: Annotated[
+        list[dict[str, Any]], Meta(description="Whom its end was or is to be told, and how that went.")
+    ]
 
 
 class ExecutionPage(View):

@@ -62,6 +62,7 @@ async def _run(settings: Settings) -> None:
             look=lambda: lookout.view,
             health=service.health,
             is_stopping=service.stopping.is_set,
+            callbacks=settings.callback_rules,
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)

@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.ids import text_of
 from shardwheel.output import shown_time
 from shardwheel.store.audit import Actor, write_audit
@@ -29,9 +30,10 @@ def edit(
     actor: Actor,
     allowed: Allowed,
     changes: Mapping[str, Any],
+    callbacks: CallbackRules = STRICT,
 ) -> JobRow:
     before = _look(conn, tenant_id, job_id, allowed)
-    after = edit_job(conn, tenant_id, job_id, changes)
+    after = edit_job(conn, tenant_id, job_id, changes, callbacks)
     allowed(after.task)
     was, now = before.posted_with({}), after.posted_with({})
     changed = [name for name in now.keys() | was.keys() if was.get(name) != now.get(name)]

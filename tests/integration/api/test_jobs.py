@@ -22,9 +22,11 @@ def audit(api: Rig, tenant: str = "acme", **words: str) -> list[dict[str, Any]]:
 
 
 def test_a_job_is_answered_with_its_defaults_and_its_owner_is_poked(api: Rig) -> None:
-    job = api.job(cron="0 9 * * 1-5", time_zone="Europe/Berlin", tags=["billing"])
+    more: dict[str, Any] = {"tags": ["billing"], "callback_url": "https://example.org/done"}
+    job = api.job(cron="0 9 * * 1-5", time_zone="Europe/Berlin", **more)
     msgspec.convert(job, views.JobView)
     assert (job["state"], job["pool"], job["max_retries"], job["tags"]) == ("active", "short", 3, ["billing"])
+    assert job["callback_url"] == "https://example.org/done"
     assert job["next_at"].endswith(":00.000Z")
     assert api.poked[-1] == job["partition"]
     assert api.call("GET", f"/jobs/{job['id']}").json() == job
