@@ -107,6 +107,8 @@ class _Front:
         self._under_way = 0
 
     def handler(self, route: Route, prefix: str) -> HTTPRouteHandler:
+        measured = API_REQUEST.labels(route.name)
+
         async def serve(request: ServedRequest) -> Response[bytes]:
             begun_at_s = time.perf_counter()
             try:
@@ -114,7 +116,7 @@ class _Front:
             except Exception as error:
                 return _refused(request, error)
             finally:
-                API_REQUEST.labels(route.name).observe(time.perf_counter() - begun_at_s)
+                measured.observe(time.perf_counter() - begun_at_s)
 
         path = verb_split_off(prefix + route.path).replace("{id}", "{id:str}")
         return HTTPRouteHandler(path, http_method=route.method, status_code=route.status)(serve)
@@ -126,8 +128,12 @@ class _Front:
         try:
             caller = self._admit(route, request)
             query = Query(request.scope["query_string"], (word.name for word in route.query))
-            async with self._intake.body(request.headers, request.stream(), route.body_limit) as body:
-                reply = await route.answer(Ask(self._desk, caller, request.path_params, query, body))
+            if route.body is None:
+                reply = await route.answer(Ask(self._desk, caller, request.path_params, query, b""))
+            else:
+                chunks = request.stream()
+                async with self._intake.body(request.headers, chunks, route.body_limit) as body:
+                    reply = await route.answer(Ask(self._desk, caller, request.path_params, query, body))
         finally:
             self._under_way -= 1
         content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from shardwheel.api.gather import Gather
+from shardwheel.api.remembered import Remembered
 from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import UnavailableError
 from shardwheel.records import View
@@ -22,6 +24,7 @@ class Desk(NamedTuple):
     pool: TenantPool
     creations: Gather[Wish, Found]
     readings: Gather[bytes, Found | None]
+    remembered: Remembered
     poke: Callable[[Iterable[int]], None]
     look: Callable[[], View | None]
     health: Health
@@ -45,4 +48,5 @@ def open_desk(
     callbacks: CallbackRules = STRICT,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
-    return Desk(pool, creations, readings, poke, look, health, is_stopping, callbacks)
+    remembered = Remembered(time.monotonic)
+    return Desk(pool, creations, readings, remembered, poke, look, health, is_stopping, callbacks)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
+
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
@@ -60,7 +62,12 @@ async def list_(ask: Ask) -> Reply:
 
 
 async def get(ask: Ask) -> Reply:
-    return Reply(views.shown_job(await find(ask)))
+    remembered = ask.desk.remembered
+    answer = remembered.get(ask.tenant, ask.id)
+    if answer is None:
+        answer = msgspec.json.encode(views.shown_job(await find(ask)))
+        remembered.keep(ask.tenant, ask.id, answer)
+    return Reply(answer)
 
 
 async def edit(ask: Ask) -> Reply:
@@ -89,6 +96,7 @@ async def find(ask: Ask) -> Found:
 
 async def changed(ask: Ask, partition: int, **more: Any) -> Reply:
     """The job after a change that is committed; its owner hears of it."""
+    ask.desk.remembered.forget(ask.tenant, ask.id)
     ask.desk.poke([partition])
     return Reply(views.shown_job(await find(ask)) | more)
 
