@@ -72,16 +72,14 @@ CREATION_FIELDS = ("idempotency_key", "parents")
 JobEdit = msgspec.defstruct(
     "JobEdit",
     [
-        (field.name, field.type, None if field.name == "task" else field.default)
-        if field.default_factory is msgspec.NODEFAULT
-        else (field.name, field.type, msgspec.field(default_factory=field.default_factory))
+        (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
         for field in msgspec.structs.fields(JobBody)
         if field.name not in CREATION_FIELDS
     ],
     bases=(Small,),
+    namespace={"__doc__": "The fields of a job that are to change."},
     kw_only=True,
     forbid_unknown_fields=True,
-    namespace={"__doc__": "The fields of a job that are to change."},
 )
 
 
