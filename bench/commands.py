@@ -14,6 +14,7 @@ from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
 from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
+from shardwheel.bench import holds as holds_bench
 from shardwheel.bench import move as move_bench
 from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
@@ -147,6 +148,27 @@ def e2e(
 
 
 HeldOption = Annotated[int, typer.Option(min=1, help="Jobs of the mix, held by all shards together.")]
+
+
+@app.command()
+def holds(
+    as_json: JsonOption = False,
+    held: Annotated[int, typer.Option(min=100, help="How many are held.")] = holds_bench.HELD,
+    jobs: Annotated[int, typer.Option(min=10, help="Due at once in a round.")] = holds_bench.JOBS,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Before, and again beside what is held.")
+    ] = holds_bench.ROUNDS,
+    plot: PlotOption = None,
+) -> None:
+    """The rate of the whole loop, with nothing held and beside a flood that an open breaker holds.
+
+    Example:
+
+        shardctl bench holds --held 100000 --json
+    """
+    result = holds_bench.bench_holds(held, jobs, rounds, say)
+    _answer(result, as_json, holds_bench.print_result)
+    _draw(result, plot, holds_bench.picture)
 
 
 class How(StrEnum):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
 
@@ -56,3 +56,19 @@ def _started(make: Callable[[Path], AnyServer], say: Callable[[str], None]) -> I
             yield server
         finally:
             server.stop()
+
+
+class Servers(NamedTuple):
+    dsn: str
+    etcd: str
+    kafka: str
+
+
+@contextmanager
+def embedded_servers(say: Callable[[str], None]) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        yield Servers(
+            stack.enter_context(embedded_postgres(say)),
+            stack.enter_context(embedded_etcd(say)),
+            stack.enter_context(embedded_kafka(say)),
+        )

@@ -13,12 +13,11 @@ from typing import Final
 
 import trio
 
+from shardwheel.bench.embedded import Servers, embedded_servers
 from shardwheel.bench.pauses import LABELS, Report, measure_pauses
 from shardwheel.bench.report import print_machine, print_table
 from shardwheel.bench.shards import (
     SHARDS,
-    Servers,
-    embedded_servers,
     is_settled,
     pid_of,
     prepare,

@@ -11,14 +11,13 @@ from collections.abc import Callable
 
 import trio
 
+from shardwheel.bench.embedded import Servers, embedded_servers
 from shardwheel.bench.failover import choose
 from shardwheel.bench.pauses import LABELS, Report, measure_pauses
 from shardwheel.bench.report import print_machine, print_table
 from shardwheel.bench.shards import (
     CLUSTER,
     SHARDS,
-    Servers,
-    embedded_servers,
     is_settled,
     prepare,
     shard_processes,

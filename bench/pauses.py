@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
+from shardwheel.bench.embedded import Servers
 from shardwheel.bench.measure import Latencies, machine
 from shardwheel.bench.report import Bars, save_picture
 from shardwheel.bench.shards import (
     Published,
-    Servers,
     dues_of,
     now_ms,
     paced_entries,

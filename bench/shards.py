@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # They do not
     ResourceType,
 )
 
-from shardwheel.bench.embedded import embedded_etcd, embedded_kafka, embedded_postgres
+from shardwheel.bench.embedded import Servers
 from shardwheel.bench.stored import TOPIC_PARTITIONS, entries_of, once_entries, store
 from shardwheel.etcd import Etcd
 from shardwheel.job import JobEntry
@@ -51,22 +51,6 @@ LIMIT_S: Final = 300.0
 _HELD_RATE_PER_S: Final = 100.0
 _TOPIC: Final = job_topic("short", 2)
 _JOBS_A_PARTITION: Final = 2
-
-
-class Servers(NamedTuple):
-    dsn: str
-    etcd: str
-    kafka: str
-
-
-@contextmanager
-def embedded_servers(say: Callable[[str], None]) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield Servers(
-            stack.enter_context(embedded_postgres(say)),
-            stack.enter_context(embedded_etcd(say)),
-            stack.enter_context(embedded_kafka(say)),
-        )
 
 
 async def prepare(servers: Servers, held: int, say: Callable[[str], None]) -> None:

@@ -130,7 +130,7 @@ def hold(
     return dict.fromkeys(range(PARTITIONS), holding)
 
 
-def store(dsn: str, entries: Iterable[JobEntry], *, triggers: bool = False) -> int:
+def store(dsn: str, entries: Iterable[JobEntry], *, triggers: bool = False, task: str = TASK) -> int:
     """COPY the entries into `jobs`, as a superuser; returns their number. With the triggers on it is slow,
     and running shards see the jobs."""
     count = 0
@@ -140,18 +140,20 @@ def store(dsn: str, entries: Iterable[JobEntry], *, triggers: bool = False) -> i
         connection.execute("SET synchronous_commit = off")
         remaining = iter(entries)
         while portion := list(islice(remaining, _COPIED_AT_ONCE)):
-            count += copy_in(connection, "shardwheel.jobs", _COLUMNS, map(_row, portion))
+            count += copy_in(
+                connection, "shardwheel.jobs", _COLUMNS, (_row(entry, task) for entry in portion)
+            )
         connection.execute("VACUUM (ANALYZE) shardwheel.jobs")
     return count
 
 
-def _row(entry: JobEntry) -> tuple[Any, ...]:
+def _row(entry: JobEntry, task: str) -> tuple[Any, ...]:
     now_us = _us(entry.effective_from_ms)
     return (
         entry.job_id,
         TENANT,
         entry.partition,
-        TASK,
+        task,
         entry.schedule,
         _us(entry.anchor_ms) if entry.anchor_ms else None,
         _us(entry.start_ms),

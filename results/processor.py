@@ -18,6 +18,7 @@ from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
 from shardwheel.metrics import DUPLICATES
 from shardwheel.ports import Bus, Record
+from shardwheel.results.tallies import Tallies, TallyStore
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP
 from shardwheel.wire import Result, decode_result
@@ -27,7 +28,7 @@ WAIT_S = 0.5
 PAUSE_S = 0.5
 
 
-class SettlingStore(Protocol):
+class SettlingStore(TallyStore, Protocol):
     """What settling asks of the store."""
 
     async def settle(self, results: Sequence[Result]) -> Settled: ...
@@ -38,11 +39,13 @@ class Processor:
         self._service = service
         self._store = store
         self._bus = bus
+        self._tallies = Tallies(service, store)
         self._log = get_logger(role="results")
         self.settled: Counter[str] = Counter()
 
     def add_to_service(self) -> None:
         self._service.add_loop("settle", self._run)
+        self._tallies.add_to_service()
 
     async def _run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -66,6 +69,7 @@ class Processor:
                 await trio.sleep(PAUSE_S)
                 continue
             self.settled.update(settled.by_state)
+            self._tallies.add(settled.tallies)
             DUPLICATES.labels("settle").inc(settled.stale)
             self._service.health.well("settle")
             return

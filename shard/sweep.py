@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from shardwheel.execution import Counts, ResultsStand
+from shardwheel.execution import (
+    FIRST_ENDING,
+    FIRST_PAGES,
+    Counts,
+    EndingPage,
+    HoldPages,
+    ResultsStand,
+)
 from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
@@ -18,8 +25,9 @@ class SweepStore(Protocol):
     """What the sweep asks of the store."""
 
     async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> dict[str, int]: ...
-    async def sweep_held(self, partitions: list[int]) -> int: ...
-    async def sweep_completed(self, partitions: list[int]) -> int: ...
+    async def sweep_held(self, partitions: list[int], pages: HoldPages) -> HoldPages: ...
+    async def sweep_slots(self, partitions: list[int]) -> int: ...
+    async def sweep_completed(self, partitions: list[int], after: EndingPage) -> tuple[int, EndingPage]: ...
     async def sweep_overdue(self, partitions: list[int]) -> int: ...
     async def expand_work(self, partitions: list[int], most: int) -> int: ...
     async def counts(self, partitions: list[int]) -> Counts: ...
@@ -34,6 +42,8 @@ class Sweep:
         self._results_bus = results_bus
         self._topic_partitions = topic_partitions
         self._poke = poke
+        self._hold_pages = FIRST_PAGES
+        self._ending_page = FIRST_ENDING
         self._rounds = 0
 
     async def run_once(self, mine: list[int]) -> None:
@@ -41,14 +51,15 @@ class Sweep:
             _tell(Counts({}, 0))
             return
         await self._store.sweep_lost(mine, await self._results_stand())
-        await self._store.sweep_held(mine)
+        self._hold_pages = await self._store.sweep_held(mine, self._hold_pages)
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
-        await self._store.sweep_completed(mine)
+        _, self._ending_page = await self._store.sweep_completed(mine, self._ending_page)
         if self._rounds % 5 == 0:
             _tell(await self._store.counts(mine))
         if self._rounds % 30 == 0:
             await self._store.sweep_overdue(mine)
+            await self._store.sweep_slots(mine)
         if self._rounds % 1800 == 0:
             await self._store.make_months()
         self._rounds += 1

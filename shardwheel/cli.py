@@ -11,7 +11,10 @@ import typer
 
 from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.api import api
+from shardwheel.commands.audit import app as audit_app
+from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
+from shardwheel.commands.execution import app as execution_app
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
@@ -20,6 +23,7 @@ from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
+from shardwheel.commands.task import app as task_app
 from shardwheel.commands.token import app as token_app
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
@@ -34,6 +38,10 @@ app = typer.Typer(
 )
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
+app.add_typer(execution_app, name="execution")
+app.add_typer(dlq_app, name="dlq")
+app.add_typer(audit_app, name="audit")
+app.add_typer(task_app, name="task")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)

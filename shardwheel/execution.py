@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from shardwheel.limits import Tally, TaskName
+
 
 class ExecutionState(StrEnum):
     QUEUED = "queued"
@@ -67,10 +69,12 @@ class ClaimReply(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What became of a batch of results: how many by state, and how many were of no current attempt."""
+    """What became of a batch of results: how many by state, how many were of no current attempt, and how
+    the runs of each task type ended."""
 
     by_state: dict[str, int]
     stale: int
+    tallies: dict[TaskName, Tally]
 
 
 class Claimant(NamedTuple):
@@ -105,6 +109,27 @@ class ResultsStand(NamedTuple):
 
     generation: str
     settled: Mapping[int, int]
+
+
+class HoldPages(NamedTuple):
+    """How far a sweep has come among the jobs that hold something: (tenant, job) by reason."""
+
+    paused: tuple[str, str]
+    overlap: tuple[str, str]
+
+
+FIRST_PAGES = HoldPages(("", ""), ("", ""))
+
+
+class EndingPage(NamedTuple):
+    """How far a sweep has come among the jobs whose last time has passed."""
+
+    partition: int
+    last_ms: int
+    job_id: bytes
+
+
+FIRST_ENDING = EndingPage(0, 0, bytes(16))
 
 
 class Counts(NamedTuple):

@@ -172,5 +172,3 @@ def _check_what_comes_later(posting: JobPosting) -> None:
     """What the contract names and this version can't do yet is refused, never ignored in silence."""
     if posting.parents:
         refuse("parents", "is not available in this version", "leave it out")
-    if posting.overlap != "allow":
-        refuse("overlap", f"{posting.overlap!r} is not available in this version", "leave it out")

@@ -2,7 +2,8 @@
 
 By class, as the design says: an application's error by the job's backoff; a time-out once; a fatal error
 straight to the dead letters; a worker's crash, or work that a worker gave back, without counting as a
-failure. Poison is given up early: three failures within a minute, or two crashed workers.
+failure. Poison is given up early: three failures within a minute, or two crashed workers; and everything
+while its tenant has had more retries than its first attempts allow.
 
     max_retries=3, backoff 30 s × 2:  fails → +30 s → fails → +60 s → fails → +120 s → fails → dead
 """
@@ -75,8 +76,10 @@ def decide(
     max_retries: int,
     backoff: Backoff,
     retry_after_ms: int = -1,
+    budget_spent: bool = False,
 ) -> Decision:
-    """What follows from an attempt's outcome. `retry_after_ms` is the handler's own wish, if ≥ 0."""
+    """What follows from an attempt's outcome. `retry_after_ms` is the handler's own wish, if ≥ 0;
+    `budget_spent`: its tenant has no retries left for now."""
     failures = history.failures
     match outcome:
         case Outcome.SUCCEEDED:
@@ -89,6 +92,8 @@ def decide(
             return _after_crash(history, ended_ms)
     failures += 1
     given_up = _reason_to_give_up(outcome, history, failures, ended_ms, max_retries)
+    if not given_up and budget_spent:
+        given_up = "retry_budget"
     if given_up:
         return Decision(ExecutionState.DEAD, given_up, None, failures)
     pause_ms = retry_after_ms if retry_after_ms >= 0 else wait_ms(backoff, failures, execution_id)

@@ -19,12 +19,14 @@ from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
+from shardwheel.limits import WorkerCard
 from shardwheel.logs import get_logger
 from shardwheel.metrics import DUPLICATES, FIRE_LATENESS, SKIPS
 from shardwheel.ports import Bus, Consumer, Record
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
+from shardwheel.workers.announce import AnnouncingStore, announce
 from shardwheel.workers.crew import Crew
 from shardwheel.workers.report import Reporter
 from shardwheel.workers.run import End, Running
@@ -35,7 +37,7 @@ PAUSE_S = 0.5
 HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
 
 
-class WorkerStore(Protocol):
+class WorkerStore(AnnouncingStore, Protocol):
     """What a worker asks of the store."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
@@ -86,6 +88,12 @@ class Worker:
 
     def add_to_service(self) -> None:
         self._service.add_loop("work", self._run)
+        self._service.add_loop("announce", self._announce)
+
+    async def _announce(self) -> None:
+        tasks = tuple(sorted(self._registry.tasks))
+        card = WorkerCard(self.worker_id, self._pool, tasks, self._slots, "")
+        await announce(self._service, self._store, card)
 
     async def _run(self) -> None:
         """Three nurseries, ended one after the other: taking, running, and what reports and keeps alive."""

@@ -17,6 +17,7 @@ from shardwheel.results.processor import Processor
 from shardwheel.results.retiring import Retiring
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
+from shardwheel.store.ends import EndStore
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import letter_topics, result_topics
 from shardwheel.webhooks import Webhooks
@@ -47,12 +48,12 @@ async def _run(settings: Settings) -> None:
     await bus.ensure_topics(result_topics(settings.topic_partitions))
     async with open_pool(settings, "results", 2) as pool, open_pool(settings, "ends", 2) as ends:
         Processor(service, PostgresStore(pool), bus).add_to_service()
-        await _add_ends(service, settings, PostgresStore(ends))
+        await _add_ends(service, settings, EndStore(ends))
         quieten_collector()
         await service.run()
 
 
-async def _add_ends(service: Service, settings: Settings, store: PostgresStore) -> None:
+async def _add_ends(service: Service, settings: Settings, store: EndStore) -> None:
     """What follows the settling, on connections of its own: whatever it waits for, no result does."""
     kafka = open_kafka(settings)
     await kafka.ensure_topics(letter_topics(settings.topic_partitions))

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from shardwheel.execution import WAITING_STATES
+from shardwheel.limits import TaskName
 from shardwheel.memory.connection import Given, statement
+from shardwheel.memory.hold_rows import LimitedType
 from shardwheel.memory.job_statements import insert_skip_range, insert_work
 from shardwheel.memory.rows import (
     EXECUTIONS,
@@ -19,6 +21,7 @@ from shardwheel.memory.rows import (
     locked_job,
     put_execution,
 )
+from shardwheel.memory.slots import Wanted, admit, breaker_of, locked_type, take_job_slots
 from shardwheel.memory.transaction import Transaction
 from shardwheel.store.job_row import JobRow
 
@@ -50,20 +53,67 @@ _SAID = (
 )
 
 
+class Chosen(NamedTuple):
+    """The message that counts for an id, its job and task type, and its row as it was or would be."""
+
+    said: Said
+    job: JobRow
+    limits: LimitedType
+    row: Execution
+
+    @property
+    def must_not_overlap(self) -> bool:
+        return self.job.overlap != "allow"
+
+
+Ruling = tuple[str, str | None]
+RUNS: Ruling = ("running", None)
+
+
 @statement("claim")
 def claim(transaction: Transaction, given: Given) -> list[Any]:
     messages = sorted({Said(*fields) for fields in zip(*(given[name] for name in _SAID), strict=True)})
     jobs = {job_id: locked_job(transaction, job_id) for job_id in sorted({said.job_id for said in messages})}
+    names = {TaskName(job.tenant_id, job.task) for job in jobs.values() if job is not None}
+    types = {name: locked_type(transaction, name) for name in sorted(names)}
     existing = {said.execution_id: _locked(transaction, said.execution_id) for said in messages}
-    answers = []
+    chosen = []
     for execution_id, row in existing.items():
         rivals = [said for said in messages if said.execution_id == execution_id]
         said = choose(rivals, jobs, row)
         if said is not None:
             job = jobs[said.job_id]
             assert job is not None
-            answers.append(_write(transaction, given, said, job, row))
-    return answers
+            limits = types[TaskName(job.tenant_id, job.task)]
+            chosen.append(Chosen(said, job, limits, row or _new_row(said, job)))
+    rulings = rule(transaction, given, chosen)
+    return [_write(transaction, given, one, rulings[one.said.execution_id]) for one in chosen]
+
+
+def rule(transaction: Transaction, given: Given, chosen: list[Chosen]) -> dict[bytes, Ruling]:
+    """What becomes of each: by its job and task type, then the job's slot, then the type's limits."""
+    rulings = {one.row.execution_id: verdict(transaction, one, given) for one in chosen}
+    wanted = [
+        Wanted(one.row.execution_id, one.job.job_id, one.job.partition)
+        for one in chosen
+        if one.must_not_overlap and rulings[one.row.execution_id] == RUNS
+    ]
+    refused = {one.execution_id for one in wanted} - take_job_slots(transaction, wanted)
+    for one in chosen:
+        if one.row.execution_id in refused:
+            is_skipped = one.job.overlap == "skip" and one.row.started_ms is None
+            rulings[one.row.execution_id] = ("skipped" if is_skipped else "held", "overlap")
+    limited = [
+        one for one in chosen if is_limited(transaction, one.limits) and rulings[one.row.execution_id] == RUNS
+    ]
+    for name in sorted({one.limits.name for one in limited}):
+        ids = [one.row.execution_id for one in limited if one.limits.name == name]
+        rulings |= admit(transaction, name, sorted(ids))
+    return rulings
+
+
+def is_limited(transaction: Transaction, limits: LimitedType) -> bool:
+    return limits.is_limited or breaker_of(transaction, limits.name) is not None
 
 
 def _locked(transaction: Transaction, execution_id: bytes) -> Execution | None:
@@ -87,8 +137,11 @@ def may_write(said: Said, job: JobRow, row: Execution | None) -> bool:
     return row.state in WAITING_STATES and row.attempt == said.attempt and not said.skip
 
 
-def verdict(said: Said, job: JobRow, row: Execution, given: Given, now_ms: float) -> tuple[str, str | None]:
+def verdict(transaction: Transaction, one: Chosen, given: Given) -> Ruling:
+    said, job, limits, row = one
+    now_ms = transaction.server.now_ms()
     began = row.started_ms is not None
+    breaker = breaker_of(transaction, limits.name)
     if said.skip:
         return "skipped", said.skip_reason
     if job.state == "deleted":
@@ -103,14 +156,15 @@ def verdict(said: Said, job: JobRow, row: Execution, given: Given, now_ms: float
         return "queued", "moved"
     if job.task not in given["tasks"]:
         return "held", "handler_unknown"
-    return "running", None
+    if limits.paused:
+        return "held", "task_paused"
+    if breaker is not None and (breaker.open_until_ms or 0) > now_ms:
+        return "held", "breaker_open"
+    return RUNS
 
 
-def _write(
-    transaction: Transaction, given: Given, said: Said, job: JobRow, row: Execution | None
-) -> tuple[Any, ...]:
-    now_ms = transaction.server.now_ms()
-    base = row or Execution(
+def _new_row(said: Said, job: JobRow) -> Execution:
+    return Execution(
         said.execution_id,
         job.tenant_id,
         job.partition,
@@ -123,29 +177,35 @@ def _write(
         attempt=said.attempt,
         schedule_no=said.schedule_no,
     )
-    state, reason = verdict(said, job, base, given, now_ms)
+
+
+def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) -> tuple[Any, ...]:
+    _, job, limits, row = one
+    state, reason = ruling
+    now_ms = transaction.server.now_ms()
     runs = state == "running"
     put_execution(
         transaction,
-        base._replace(
+        row._replace(
             state=state,
             reason=reason,
-            due_ms=now_ms if state == "queued" else base.due_ms,
+            due_ms=now_ms if state == "queued" else row.due_ms,
             claim_token=given["token"] if runs else None,
             worker=given["worker"] if runs else None,
             lease_until_ms=now_ms + given["lease"].total_seconds() * 1000 if runs else None,
             timeout_at_ms=now_ms + job.timeout_ms if runs else None,
-            started_ms=now_ms if runs else base.started_ms,
+            started_ms=now_ms if runs else row.started_ms,
             reported=None,
+            slotted=row.slotted or one.must_not_overlap or is_limited(transaction, limits),
         ),
     )
-    return (state, reason, *_run(base, job))
+    return (state, reason, *_run(row, job))
 
 
 def _run(row: Execution, job: JobRow) -> tuple[Any, ...]:
     params = msgspec.json.encode(job.params) if row.params is None else row.params.encode()
     head = (row.execution_id, row.job_id, row.partition, row.tenant_id, job.task, params, row.scheduled_ms)
-    return (*head, row.attempt, row.failures, job.timeout_ms, int(row.due_ms))
+    return (*head, row.attempt, row.failures, job.timeout_ms, int(row.due_ms), "")
 
 
 @statement("claimed_by")

@@ -9,35 +9,69 @@ The methods call the same functions of `store/` as the real one; only the statem
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from psycopg import Connection
 
-from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Counts, Held, ResultsStand, Settled
+from shardwheel.execution import (
+    Beat,
+    Claimant,
+    Claimed,
+    ClaimReply,
+    Counts,
+    EndingPage,
+    Held,
+    HoldPages,
+    ResultsStand,
+    Settled,
+)
 from shardwheel.job import Changes
+from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
     feed_statements,
+    held_statements,
     job_statements,
     ownership,
     rows,
     settle_statements,
+    task_statements,
 )
 from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.store import MemoryStore
 from shardwheel.memory.transaction import Transaction
 from shardwheel.ports import PartitionState
-from shardwheel.store import claim, counts, expand, feed, floors, heartbeat, months, settle, sweep
+from shardwheel.store import (
+    claim,
+    counts,
+    expand,
+    feed,
+    floors,
+    heartbeat,
+    held,
+    months,
+    settle,
+    sweep,
+    tallies,
+    workers,
+)
 from shardwheel.wire import Fire, Result
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 # Imported for the statements that they register.
-STATEMENT_MODULES = (claim_statements, feed_statements, job_statements, settle_statements)
+STATEMENT_MODULES = (
+    claim_statements,
+    feed_statements,
+    held_statements,
+    job_statements,
+    settle_statements,
+    task_statements,
+)
 
 
 def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
@@ -73,11 +107,14 @@ class MemoryLoopStore(MemoryStore):
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_held(self, partitions: Sequence[int]) -> int:
-        return await self.run(sweep.sweep_held, partitions)
+    async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
+        return await self.run(held.sweep_held, partitions, pages)
 
-    async def sweep_completed(self, partitions: Sequence[int]) -> int:
-        return await self.run(sweep.sweep_completed, partitions)
+    async def sweep_slots(self, partitions: Sequence[int]) -> int:
+        return await self.run(held.sweep_slots, partitions)
+
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> tuple[int, EndingPage]:
+        return await self.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:
         return await self.run(sweep.sweep_overdue, partitions)
@@ -99,6 +136,15 @@ class MemoryLoopStore(MemoryStore):
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return await self.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def announce_worker(self, worker: WorkerCard) -> None:
+        await self.run(workers.announce_worker, worker)
+
+    async def withdraw_worker(self, worker_id: str) -> None:
+        await self.run(workers.withdraw_worker, worker_id)
+
+    async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
+        await self.run(tallies.tally, counted, lane)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self.run(settle.settle, results)

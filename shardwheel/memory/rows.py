@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from shardwheel.execution import WAITING_STATES
+from shardwheel.ids import text_of
+from shardwheel.memory.hold_rows import HOLD_TABLES, OVERLAP_SLOTS, TASK_SLOTS, OverlapSlot
 from shardwheel.memory.transaction import Transaction
 from shardwheel.schedule import schedule_of
 from shardwheel.store.job_row import JobRow
@@ -20,7 +22,9 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS)
+TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES)
+
+UNFINISHED = ("queued", "retry_wait", "held", "running")
 
 _TIMING = ("schedule", "anchor_ms", "start_ms", "end_ms", "max_runs", "jitter_ms")
 
@@ -55,6 +59,8 @@ class Execution(NamedTuple):
     params: str | None = None
     started_ms: float | None = None
     changed_xid: int | None = None
+    slotted: bool = False
+    held_for: str | None = None
 
 
 class Attempt(NamedTuple):
@@ -103,10 +109,50 @@ def whole_now_ms(transaction: Transaction) -> int:
 
 
 def put_execution(transaction: Transaction, row: Execution) -> None:
-    """With the trigger `executions_waiting`: whatever waits afterwards is shown to the feed."""
+    """With its triggers: whatever waits afterwards is shown to the feed, what is held says for whom, and
+    whoever stops running, or is over, gives back its slots."""
+    old: Execution | None = transaction.get(EXECUTIONS, row.execution_id)
+    row = row._replace(held_for=_held_for(transaction, row) if row.state == "held" else None)
     if row.state in WAITING_STATES:
         row = row._replace(changed_xid=transaction.xid)
     transaction.put(EXECUTIONS, row.execution_id, row)
+    if old is not None and old.slotted and old.state != row.state:
+        free_slots_of(transaction, old, row)
+
+
+def _held_for(transaction: Transaction, row: Execution) -> str:
+    return text_of(row.job_id) if row.reason in ("paused", "overlap") else job_of(transaction, row).task
+
+
+def free_slots_of(transaction: Transaction, old: Execution, new: Execution) -> None:
+    """A task's slot when it stops running, its job's when it is over; the next one of that job gets it."""
+    if old.state == "running":
+        for key, slot in list(transaction.rows(TASK_SLOTS)):
+            if slot.execution_id == new.execution_id:
+                transaction.put(TASK_SLOTS, key, slot._replace(execution_id=None))
+    slot = transaction.get(OVERLAP_SLOTS, new.job_id)
+    if new.state not in UNFINISHED and slot is not None and slot.execution_id == new.execution_id:
+        transaction.put(OVERLAP_SLOTS, new.job_id, None)
+        hand_on_job_slot(transaction, new.job_id)
+
+
+def hand_on_job_slot(transaction: Transaction, job_id: bytes) -> bool:
+    """Give a job's free slot to the oldest of its executions that is held for it, and let that one go on."""
+    waiting = sorted(
+        row
+        for _, row in transaction.rows(EXECUTIONS)
+        if (row.state, row.reason, row.job_id) == ("held", "overlap", job_id)
+        and is_free(transaction, EXECUTIONS, row.execution_id)
+    )
+    if not waiting:
+        return False
+    transaction.lock(OVERLAP_SLOTS, job_id)
+    if transaction.get(OVERLAP_SLOTS, job_id) is not None:
+        return False
+    row = waiting[0]
+    transaction.put(OVERLAP_SLOTS, job_id, OverlapSlot(job_id, row.partition, row.execution_id))
+    put_execution(transaction, row._replace(state="queued", reason=None, slotted=True))
+    return True
 
 
 def insert_job(transaction: Transaction, row: JobRow) -> JobRow:

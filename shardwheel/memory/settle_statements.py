@@ -8,14 +8,16 @@ from typing import Any
 
 import msgspec
 
-from shardwheel.execution import WAITING_STATES
+from shardwheel.execution import FIRST_ENDING, WAITING_STATES
 from shardwheel.memory import ownership
 from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.hold_rows import TASK_TALLIES
 from shardwheel.memory.rows import (
     ATTEMPTS,
     DEAD_LETTERS,
     EXECUTIONS,
     JOBS,
+    UNFINISHED,
     WORK_ROWS,
     Attempt,
     Execution,
@@ -31,7 +33,6 @@ from shardwheel.memory.rows import (
 from shardwheel.memory.transaction import Transaction
 
 _RECENTLY_MS = 120_000
-_UNFINISHED = ("queued", "held", "running", "retry_wait")
 
 
 def _attempts(transaction: Transaction, execution_id: bytes) -> Iterator[Attempt]:
@@ -73,8 +74,20 @@ def settle_lock(transaction: Transaction, given: Given) -> list[Any]:
         ]
         limits = (job.max_retries, msgspec.json.encode(job.backoff))
         timeouts = _timeouts(transaction, execution_id)
-        found.append((execution_id, row.failures, row.crashes, *limits, timeouts, recent))
+        budget = _budget(transaction, given, row.tenant_id)
+        found.append((execution_id, row.failures, row.crashes, *limits, timeouts, recent, *budget))
     return found
+
+
+def _budget(transaction: Transaction, given: Given, tenant_id: str) -> tuple[int, int]:
+    """First attempts and retries of a tenant, lately."""
+    since_ms = transaction.server.now_ms() - given["window"].total_seconds() * 1000
+    spans = [
+        span.tally
+        for _, span in transaction.rows(TASK_TALLIES)
+        if span.name.tenant_id == tenant_id and span.since_ms > since_ms
+    ]
+    return sum(tally.firsts for tally in spans), sum(tally.retries for tally in spans)
 
 
 @statement("settle")
@@ -162,21 +175,6 @@ def _lost(transaction: Transaction, row: Execution, hangs: bool) -> tuple[Any, .
     return (*head, started_ms, hangs, row.failures, row.crashes, *limits, *past)
 
 
-@statement("sweep_held")
-def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
-    written = []
-    for row in _free(transaction, executions(transaction, given["partitions"], "held")):
-        job = job_of(transaction, row)
-        if job.state == "deleted":
-            put_execution(transaction, row._replace(state="skipped", reason="deleted"))
-        elif row.reason == "handler_unknown" or (row.reason == "paused" and job.state != "paused"):
-            put_execution(transaction, row._replace(state="queued", reason=None))
-        else:
-            continue
-        written.append(Written())
-    return written[: given["most"]]
-
-
 @statement("counts")
 def counts(transaction: Transaction, given: Given) -> list[Any]:
     held = Counter(row.reason for row in executions(transaction, given["partitions"], "held"))
@@ -196,7 +194,7 @@ def sweep_overdue(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("sweep_completed")
 def sweep_completed(transaction: Transaction, given: Given) -> list[Any]:
-    open_jobs = {row.job_id for row in executions(transaction, given["partitions"], *_UNFINISHED)}
+    open_jobs = {row.job_id for row in executions(transaction, given["partitions"], *UNFINISHED)}
     open_jobs |= {work.job_id for _, work in transaction.rows(WORK_ROWS) if work.state == "open"}
     over = []
     for job_id, (row, _) in sorted(transaction.rows(JOBS)):
@@ -206,7 +204,8 @@ def sweep_completed(transaction: Transaction, given: Given) -> list[Any]:
         passed = row.last_ms + row.jitter_ms <= state.floor_ms and row.schedule_xid < state.floor_xid
         if passed and job_id not in open_jobs and is_free(transaction, JOBS, job_id):
             over.append(update_job(transaction, row._replace(state="completed")))
-    return over
+    # All in one page: what follows it is the beginning again.
+    return [(len(over), *FIRST_ENDING)]
 
 
 def _free(transaction: Transaction, rows: Iterator[Execution]) -> list[Execution]:

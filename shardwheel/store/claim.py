@@ -104,6 +104,7 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         failures,
         timeout_ms,
         due_ms,
+        trace,
     ) = row
     return Claimed(
         execution_id,
@@ -118,4 +119,5 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         failures,
         timeout_ms,
         token,
+        trace,
     )

@@ -20,6 +20,7 @@ from shardwheel.job import JobState
 from shardwheel.partition import partition_of
 from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.held import release_paused, skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.settlement import settle_old_schedule
 from shardwheel.store.sql import sql
@@ -120,6 +121,7 @@ def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     old = _lock(conn, tenant_id, job_id)
     if old.state == JobState.PAUSED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.ACTIVE})
+        release_paused(conn, tenant_id, job_id)
     elif old.state != JobState.ACTIVE:
         raise ConflictError(f"job {text_of(job_id)} is {old.state}: only a paused job can be resumed")
     return get_job(conn, tenant_id, job_id)
@@ -132,6 +134,7 @@ def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
+    skip_held(conn, job_id)
 
 
 def read_now_ms(conn: _Connection) -> int:

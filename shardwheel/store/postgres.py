@@ -3,39 +3,38 @@ functions elsewhere, and work on anyone's connection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
 
 from shardwheel.execution import (
     Beat,
-    Callback,
     Claimant,
     Claimed,
     ClaimReply,
     Counts,
+    EndingPage,
     Held,
+    HoldPages,
     ResultsStand,
     Settled,
-    UnpublishedLetter,
 )
 from shardwheel.job import Changes
-from shardwheel.keeping import Keep
+from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.store import (
-    callbacks,
     claim,
     counts,
     expand,
     feed,
     floors,
     heartbeat,
-    letter_topic,
+    held,
     months,
     ownership,
-    retention,
     settle,
     sweep,
+    tallies,
+    workers,
 )
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
@@ -81,11 +80,14 @@ class PostgresStore:
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_held(self, partitions: Sequence[int]) -> int:
-        return await self._pool.run(sweep.sweep_held, partitions)
+    async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
+        return await self._pool.run(held.sweep_held, partitions, pages)
 
-    async def sweep_completed(self, partitions: Sequence[int]) -> int:
-        return await self._pool.run(sweep.sweep_completed, partitions)
+    async def sweep_slots(self, partitions: Sequence[int]) -> int:
+        return await self._pool.run(held.sweep_slots, partitions)
+
+    async def sweep_completed(self, partitions: Sequence[int], after: EndingPage) -> tuple[int, EndingPage]:
+        return await self._pool.run(sweep.sweep_completed, partitions, after)
 
     async def sweep_overdue(self, partitions: Sequence[int]) -> int:
         return await self._pool.run(sweep.sweep_overdue, partitions)
@@ -113,28 +115,11 @@ class PostgresStore:
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)
 
-    # --- the end: who is told, and what is kept ------------------------------------------------------
+    async def announce_worker(self, worker: WorkerCard) -> None:
+        await self._pool.run(workers.announce_worker, worker)
 
-    async def take_callbacks(self, most: int, busy: Collection[str]) -> list[Callback]:
-        return await self._pool.run(callbacks.take_callbacks, most, busy)
+    async def withdraw_worker(self, worker_id: str) -> None:
+        await self._pool.run(workers.withdraw_worker, worker_id)
 
-    async def callback_delivered(self, callback: Callback) -> None:
-        await self._pool.run(callbacks.callback_delivered, callback)
-
-    async def callback_failed(self, callback: Callback, problem: str, pause: timedelta | None) -> None:
-        await self._pool.run(callbacks.callback_failed, callback, problem, pause)
-
-    async def take_letters(self, most: int) -> list[UnpublishedLetter]:
-        return await self._pool.run(letter_topic.take_letters, most)
-
-    async def letters_published(self, letter_ids: Sequence[bytes]) -> None:
-        await self._pool.run(letter_topic.letters_published, letter_ids)
-
-    async def retire_executions(self, keep: Keep, after: bytes) -> retention.Retired:
-        return await self._pool.run(retention.retire_executions, keep, after)
-
-    async def retire_others(self, name: str, keep: Keep) -> int:
-        return await self._pool.run(retention.retire_others, name, keep)
-
-    async def drop_empty_months(self, keep: Keep) -> list[str]:
-        return await self._pool.run(retention.drop_empty_months, keep)
+    async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
+        await self._pool.run(tallies.tally, counted, lane)

@@ -7,13 +7,15 @@ its rows first and decides on what it read under the lock. A replayed batch chan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 from psycopg import Connection
 
 from shardwheel.execution import ExecutionState, Settled
+from shardwheel.limits import WINDOW_S, Tally, TaskName, add_tallies, is_budget_spent
 from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.sql import sql
@@ -30,27 +32,48 @@ _OUTCOME_WORDS = {
     Outcome.CANCELLED: "cancelled",
     Outcome.CRASHED: "crashed",
 }
+_NOT_RUNS = frozenset({Outcome.RELEASED, Outcome.CANCELLED, Outcome.CRASHED})
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
 def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
     """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
-    by_state = apply_decisions(conn, _decide_all(conn, results))
-    return Settled(by_state, len(results) - sum(by_state.values()))
+    states = apply_decisions(conn, _decide_all(conn, results))
+    return Settled(dict(Counter(states.values())), len(results) - len(states), _tallies(results, states))
 
 
 def apply_decisions(
     conn: Connection[Any], decided: Sequence[tuple[Result, Decision]], *, crashed: bool = False
-) -> dict[str, int]:
-    """Write what was decided of running attempts, and bury the dead: the one way out of `running`."""
+) -> dict[bytes, str]:
+    """Write what was decided of running attempts, and bury the dead: the one way out of `running`. The states
+    of those that were: whatever was told of an attempt that is not current is not among them."""
     if not decided:
         return {}
     parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided)}
-    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
-    dead = [execution_id for execution_id, state in rows if state == ExecutionState.DEAD]
+    states = dict(conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall())
+    dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
     if dead:
         conn.execute(sql("bury"), {"execution_ids": Uuids(dead)}, prepare=False)
-    return dict(Counter(state for _, state in rows))
+    return states
+
+
+def _tallies(results: Sequence[Result], states: Mapping[bytes, str]) -> dict[TaskName, Tally]:
+    """How runs ended, by task type. What a worker gave back or somebody cancelled is not a run."""
+    counted: dict[TaskName, Tally] = {}
+    told = Counter(
+        (result.tenant_id, result.task, result.outcome, result.attempt == 1, states[result.execution_id])
+        for result in results
+        if result.execution_id in states and result.outcome not in _NOT_RUNS
+    )
+    for (tenant_id, task, outcome, first, state), count in told.items():
+        tally = Tally(
+            count,
+            count * (outcome != Outcome.SUCCEEDED),
+            count * first,
+            count * (state == ExecutionState.RETRY_WAIT),
+        )
+        add_tallies(counted, {TaskName(tenant_id, task): tally})
+    return counted
 
 
 def _decide_all(conn: Connection[Any], results: Sequence[Result]) -> list[tuple[Result, Decision]]:
@@ -63,7 +86,7 @@ def _decide_all(conn: Connection[Any], results: Sequence[Result]) -> list[tuple[
         known = histories.get(result.execution_id)
         if known is None:
             continue
-        history, max_retries, backoff = known
+        history, max_retries, backoff, budget_spent = known
         decision = decide(
             Outcome(result.outcome),
             history,
@@ -72,13 +95,17 @@ def _decide_all(conn: Connection[Any], results: Sequence[Result]) -> list[tuple[
             max_retries=max_retries,
             backoff=backoff,
             retry_after_ms=result.retry_after_ms,
+            budget_spent=budget_spent,
         )
         decided.append((result, decision))
     return decided
 
 
-def _lock(conn: Connection[Any], results: Sequence[Result]) -> dict[bytes, tuple[History, int, Backoff]]:
+def _lock(
+    conn: Connection[Any], results: Sequence[Result]
+) -> dict[bytes, tuple[History, int, Backoff, bool]]:
     parameters = {
+        "window": timedelta(seconds=WINDOW_S),
         "execution_ids": Uuids([result.execution_id for result in results]),
         "attempts": Bigints([result.attempt for result in results]),
         "tokens": Uuids([result.claim_token for result in results]),
@@ -89,8 +116,9 @@ def _lock(conn: Connection[Any], results: Sequence[Result]) -> dict[bytes, tuple
             History(failures, timeouts, crashes, tuple(recent)),
             max_retries,
             _decode_backoff(backoff),
+            is_budget_spent(firsts, retries),
         )
-        for execution_id, failures, crashes, max_retries, backoff, timeouts, recent in rows
+        for execution_id, failures, crashes, max_retries, backoff, timeouts, recent, firsts, retries in rows
     }
 
 

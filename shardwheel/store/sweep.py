@@ -6,6 +6,7 @@ attempts go the same way as results do (`apply_decisions`): there is one way out
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,9 +14,9 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
-from shardwheel.execution import ResultsStand
+from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand
 from shardwheel.retry import Backoff, Decision, History, decide
-from shardwheel.store.arrays import Bigints
+from shardwheel.store.arrays import Bigints, Uuid
 from shardwheel.store.settle import apply_decisions
 from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
@@ -47,10 +48,8 @@ def sweep_lost(
         (timed_out if hangs else crashed).append(
             _decided(row, Outcome.TIMED_OUT if hangs else Outcome.CRASHED)
         )
-    ended = apply_decisions(conn, crashed, crashed=True)
-    for state, count in apply_decisions(conn, timed_out).items():
-        ended[state] = ended.get(state, 0) + count
-    return ended
+    ended = apply_decisions(conn, crashed, crashed=True) | apply_decisions(conn, timed_out)
+    return dict(Counter(ended.values()))
 
 
 def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
@@ -58,12 +57,19 @@ def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
     conn.execute(sql("sweep_claims"), {"partitions": list(partitions)}, prepare=False)
 
 
-def sweep_held(conn: Connection[Any], partitions: Sequence[int], *, most: int = 200) -> int:
-    return _sweep(conn, "sweep_held", partitions, most)
-
-
-def sweep_completed(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:
-    return _sweep(conn, "sweep_completed", partitions, most)
+def sweep_completed(
+    conn: Connection[Any], partitions: Sequence[int], after: EndingPage = FIRST_ENDING, *, page: int = 2_000
+) -> tuple[int, EndingPage]:
+    """Complete jobs that are over, among those that ended next: how many, and where to go on."""
+    parameters = {
+        "partitions": list(partitions),
+        "after_partition": after.partition,
+        "after_ms": after.last_ms,
+        "after_job": Uuid(after.job_id),
+        "page": page,
+    }
+    last = conn.execute(sql("sweep_completed"), parameters, binary=True, prepare=False).fetchone()
+    return (0, FIRST_ENDING) if last is None else (last[0], EndingPage._make(last[1:]))
 
 
 def sweep_overdue(conn: Connection[Any], partitions: Sequence[int], *, most: int = 1_000) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import psycopg
 from trio.testing import wait_all_tasks_blocked
 
-from shardwheel.memory import ownership, rows
+from shardwheel.memory import hold_rows, ownership, rows
 from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
 from shardwheel.memory.pool import MemoryPool
@@ -66,6 +66,20 @@ class LoopRig(Protocol):
 
     async def make_overdue(self) -> None:
         """Whatever waits was due an hour ago."""
+
+    async def hang(self) -> None:
+        """Whatever runs should have ended an hour ago, and its worker is still heard of."""
+
+    async def slots(self) -> tuple[int, int]:
+        """How many slots of tasks, and of jobs, somebody has."""
+
+    async def wait_out_breakers(self) -> None:
+        """The time of all that are open is over."""
+
+    async def let_tokens_come(self, seconds: float) -> None: ...
+
+    async def silence_workers(self) -> None:
+        """No worker was heard of for an hour."""
 
 
 class MemoryLoopRig:
@@ -127,6 +141,29 @@ class MemoryLoopRig:
 
     async def make_overdue(self) -> None:
         self._update("queued", due_ms=self.server.now_ms() - 3_600_000)
+
+    async def hang(self) -> None:
+        self._update("running", timeout_at_ms=self.server.now_ms() - 3_600_000)
+
+    async def slots(self) -> tuple[int, int]:
+        taken = [slot for slot in self.server.tables[hold_rows.TASK_SLOTS].values() if slot.execution_id]
+        return len(taken), len(self.server.tables[hold_rows.OVERLAP_SLOTS])
+
+    async def wait_out_breakers(self) -> None:
+        table = self.server.tables[hold_rows.TASK_BREAKERS]
+        for key, row in table.items():
+            if row.open_until_ms is not None:
+                table[key] = row._replace(open_until_ms=self.server.now_ms() - 1)
+
+    async def let_tokens_come(self, seconds: float) -> None:
+        table = self.server.tables[hold_rows.TASK_BUDGETS]
+        for key, row in table.items():
+            table[key] = row._replace(refilled_ms=row.refilled_ms - seconds * 1000)
+
+    async def silence_workers(self) -> None:
+        table = self.server.tables[hold_rows.WORKERS]
+        for key, row in table.items():
+            table[key] = row._replace(seen_ms=row.seen_ms - 3_500_000)
 
     def _update(self, state: str, **columns: Any) -> None:
         table = self.server.tables[rows.EXECUTIONS]
@@ -219,6 +256,32 @@ class PostgresLoopRig:
                 " WHERE state = 'queued'"
             )
 
+    async def hang(self) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - interval '1 h'"
+            " WHERE state = 'running'"
+        )
+
+    async def slots(self) -> tuple[int, int]:
+        ((of_tasks,),) = self._rows(
+            b"SELECT count(*) FROM shardwheel.task_slots WHERE execution_id IS NOT NULL"
+        )
+        ((of_jobs,),) = self._rows(b"SELECT count(*) FROM shardwheel.overlap_slots")
+        return of_tasks, of_jobs
+
+    async def wait_out_breakers(self) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.task_breakers SET open_until = clock_timestamp() WHERE open_until IS NOT NULL"
+        )
+
+    async def let_tokens_come(self, seconds: float) -> None:
+        self._connection.execute(
+            "UPDATE shardwheel.task_budgets SET refilled_at = refilled_at - %s * interval '1 s'", [seconds]
+        )
+
+    async def silence_workers(self) -> None:
+        self._connection.execute("UPDATE shardwheel.workers SET seen_at = seen_at - interval '58 min'")
+
     def _rows(self, statement: bytes) -> list[Any]:
         return self._connection.execute(statement).fetchall()
 
@@ -229,7 +292,9 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
-            " shardwheel.work_rows, shardwheel.dead_letters"
+            " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
+            " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
+            " shardwheel.task_tallies, shardwheel.workers"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

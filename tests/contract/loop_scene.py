@@ -7,12 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from shardwheel.execution import Claimant, Claimed, ClaimReply, ResultsStand
+from psycopg import Connection
+
+from shardwheel.execution import FIRST_PAGES, Claimant, Claimed, ClaimReply, ResultsStand
 from shardwheel.ids import fire_id
 from shardwheel.job import Changes
+from shardwheel.limits import TaskType, WorkerCard
 from shardwheel.posting import parse_posting
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job
+from shardwheel.store.task_types import limit_task
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome, Result
 from tests.contract.loop_rig import LoopRig, LoopStore
 
@@ -48,8 +52,30 @@ class Scene:
         (claimed,) = (await self.claim(fire_of(job, at_ms))).claimed
         return claimed
 
+    async def announce(self, *tasks: str, worker: str = "w", pool: str = "short") -> None:
+        await self.store.announce_worker(WorkerCard(worker, pool, tasks, 8, ""))
+
+    async def limit(self, **limits: Any) -> TaskType:
+        def limit(conn: Connection[Any]) -> TaskType:
+            return limit_task(conn, "t", "work", **limits)
+
+        return await self.rig.run(limit)
+
+    async def claim_times(self, job: JobRow, *times_ms: int, **claimant: Any) -> list[int]:
+        """Claim the fires of these times; which of them run."""
+        reply = await self.claim(*(fire_of(job, at_ms) for at_ms in times_ms), **claimant)
+        return sorted(claimed.scheduled_ms - job.effective_from_ms for claimed in reply.claimed)
+
+    async def sweep_held(self) -> None:
+        await self.store.sweep_held(list(ALL), FIRST_PAGES)
+
     async def states(self) -> list[tuple[str, str | None, int]]:
         return [(row.state, row.reason, row.attempt) for row in await self.rig.executions()]
+
+    async def reasons(self) -> list[str]:
+        """In the order of their times: why each is held, or else its state."""
+        rows = await self.rig.executions()
+        return [(row.reason or "") if row.state == "held" else row.state for row in rows]
 
     async def load(self) -> Changes:
         jobs, waiting, snapshot, horizon_xid = [], [], "", 0

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock, trio_test
 
-from shardwheel.execution import ClaimReply, Held, ResultsStand
+from shardwheel.execution import FIRST_ENDING, ClaimReply, Held, ResultsStand
 from shardwheel.store.jobs import delete_job, edit_job, pause_job
 from shardwheel.store.requests import cancel_execution, trigger_job
 from shardwheel.wire import FireKind, Outcome
@@ -95,9 +95,11 @@ async def test_what_a_paused_and_a_deleted_job_may_run(rig: LoopRig, clock: Mock
         reply = await s.claim(fire_of(job, attempt=2), fire_of(paused, 5), run_now)
         assert [claimed.execution_id for claimed in reply.claimed] == [triggered.execution_id]
         assert reply.recorded == {("held", "paused"): 1, ("skipped", "paused"): 1}
-        assert await s.store.sweep_held(list(ALL)) == 0
+        before = await s.states()
+        await s.sweep_held()
+        assert await s.states() == before
         await rig.run(delete_job, "t", job.job_id)
-        assert await s.store.sweep_held(list(ALL)) == 1
+        assert ("skipped", "deleted", 2) in await s.states()
         deleted = await s.job(job.job_id)
         assert (await s.claim(fire_of(deleted, 7))).recorded == {("skipped", "deleted"): 1}
 
@@ -112,7 +114,8 @@ async def test_a_moved_job_goes_out_again_and_an_unknown_handler_is_held(
         assert [row.pool for row in (await s.load()).waiting] == ["long"]
         reply = await s.claim(fire_of(job), pool="long", tasks=frozenset({"other"}))
         assert reply.recorded == {("held", "handler_unknown"): 1}
-        assert await s.store.sweep_held(list(ALL)) == 1
+        await s.announce("work", pool="long")
+        await s.sweep_held()
         assert await s.states() == [("queued", None, 1)]
 
 
@@ -215,8 +218,8 @@ async def test_a_job_completes_when_the_floor_has_passed_its_last_time(
         job = await s.create(run_at="2026-01-01T00:00:00Z")
         claimed = await s.running(job)
         await rig.set_floor(job.partition, job.effective_from_ms, job.effective_from_ms)
-        assert await s.store.sweep_completed(list(ALL)) == 0
+        assert (await s.store.sweep_completed(list(ALL), FIRST_ENDING))[0] == 0
         await s.store.settle([result_of(claimed)])
-        assert await s.store.sweep_completed(list(ALL)) == 1
+        assert (await s.store.sweep_completed(list(ALL), FIRST_ENDING))[0] == 1
         done = await s.job(job.job_id)
         assert (done.state, done.schedule_no) == ("completed", job.schedule_no)

@@ -70,7 +70,7 @@ def test_a_whole_job_of_the_contract_is_taken() -> None:
         ({"task": "a", "timeout_s": 0}, "timeout_s", "out of range"),
         ({"task": "a", "max_retries": -1}, "max_retries", "out of range"),
         ({"task": "a", "backoff": {"factor": 0.5}}, "backoff.factor", "out of range"),
-        ({"task": "a", "overlap": "skip"}, "overlap", "not available"),
+        ({"task": "a", "overlap": "often"}, "overlap", "invalid enum value"),
         ({"task": "a", "callback_url": "http://example.com/"}, "callback_url", "use https"),
         ({"task": "a", "callback_url": "https://10.0.0.1/"}, "callback_url", "not public"),
     ],

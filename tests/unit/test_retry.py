@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shardwheel.execution import ExecutionState
@@ -13,9 +15,9 @@ EVEN = Backoff(jitter=0)
 NEW = History(failures=0, timeouts=0, crashes=0)
 
 
-def after(outcome: Outcome, history: History = NEW, retries: int = 3, **wish: int) -> Decision:
+def after(outcome: Outcome, history: History = NEW, retries: int = 3, **more: Any) -> Decision:
     return decide(
-        outcome, history, execution_id=ID, ended_ms=1_000_000, max_retries=retries, backoff=EVEN, **wish
+        outcome, history, execution_id=ID, ended_ms=1_000_000, max_retries=retries, backoff=EVEN, **more
     )
 
 

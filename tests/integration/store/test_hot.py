@@ -144,12 +144,12 @@ def test_a_job_is_not_over_while_anything_of_it_runs_waits_or_is_held(gate: Gate
                   floor_xid = pg_snapshot_xmax(pg_current_snapshot())"""
     )
     (claimed,) = gate.claim(gate.fire()).claimed
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     for state in ("queued", "held", "retry_wait"):
         _set_state(gate, claimed, state)
-        assert sweep_completed(gate.conn, ALL) == 0
+        assert sweep_completed(gate.conn, ALL)[0] == 0
     _set_state(gate, claimed, "succeeded")
-    assert sweep_completed(gate.conn, ALL) == 1
+    assert sweep_completed(gate.conn, ALL)[0] == 1
 
 
 def test_what_was_there_before_the_migration_is_found_after_it(database: str, tmp_path: Path) -> None:

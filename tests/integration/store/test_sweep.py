@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardwheel.execution import Claimed, Held, ResultsStand
+from shardwheel.execution import FIRST_ENDING, FIRST_PAGES, Claimed, Held, ResultsStand
+from shardwheel.limits import WorkerCard
 from shardwheel.posting import parse_posting
+from shardwheel.store.arrays import Uuid
 from shardwheel.store.expand import expand_work
 from shardwheel.store.heartbeat import heartbeat
+from shardwheel.store.held import sweep_held
 from shardwheel.store.jobs import create_jobs, delete_job, get_job, read_now_ms
 from shardwheel.store.requests import backfill_job, cancel_execution
 from shardwheel.store.settle import settle
-from shardwheel.store.sweep import sweep_completed, sweep_held, sweep_lost, sweep_overdue
+from shardwheel.store.sweep import sweep_completed, sweep_lost, sweep_overdue
+from shardwheel.store.workers import announce_worker, withdraw_worker
 from tests.integration.store.blocking import LIMIT_S, blocked
 from tests.integration.store.gate import NOON_MS, Gate, result_of
 
@@ -121,16 +125,27 @@ def test_held_rows_go_on_when_their_reason_is_over(gate: Gate) -> None:
     gate.update(gate.job_id, state="paused")
     gate.claim(retry)
     assert gate.state(retry) == ("held", "paused", 2)
-    assert sweep_held(gate.conn, ALL) == 0
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("held", "paused", 2)
     gate.update(gate.job_id, state="active")
-    assert sweep_held(gate.conn, ALL) == 1
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
     assert gate.state(retry) == ("queued", None, 2)
     gate.claim(retry, tasks=frozenset())
-    assert sweep_held(gate.conn, ALL) == 1
-    gate.claim(retry, tasks=frozenset())
-    gate.update(gate.job_id, state="deleted")
-    assert sweep_held(gate.conn, ALL) == 1
-    assert gate.state(retry) == ("skipped", "deleted", 2)
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("held", "handler_unknown", 2)
+    announce_worker(gate.conn, WorkerCard("w", "short", ("work",), 4, ""))
+    sweep_held(gate.conn, ALL, FIRST_PAGES)
+    assert gate.state(retry) == ("queued", None, 2)
+    withdraw_worker(gate.conn, "w")
+
+
+def test_what_a_deleted_job_held_is_over(gate: Gate) -> None:
+    gate.update(gate.job_id, schedule='{"never":true}')
+    fire = gate.waiting(NOON_MS)
+    gate.claim(fire, tasks=frozenset())
+    with gate.conn.transaction():
+        delete_job(gate.conn, "t", gate.job_id)
+    assert gate.state(fire) == ("skipped", "deleted", 1)
 
 
 def test_overdue_rows_are_handed_to_the_feed_again(gate: Gate) -> None:
@@ -149,17 +164,17 @@ def test_a_job_completes_when_the_floor_passed_its_last_time_and_nothing_is_open
         gate.conn, "t", [parse_posting({"task": "work", "run_at": "2026-01-01T00:00:00Z"})]
     )
     job = get_job(gate.conn, "t", job_id)
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     floor = "UPDATE shardwheel.partitions SET floor_ms = %s, floor_xid = %s::text::xid8"
     gate.conn.execute(floor, [job.anchor_ms, str(job.schedule_xid)])
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     gate.conn.execute(floor, [job.anchor_ms, str(job.schedule_xid + 1)])
     assert job.anchor_ms is not None
     fire = gate.fire(job.anchor_ms, job_id=job_id)
     (claimed,) = gate.claim(fire).claimed
-    assert sweep_completed(gate.conn, ALL) == 0
+    assert sweep_completed(gate.conn, ALL)[0] == 0
     gate.settle(result_of(claimed))
-    assert sweep_completed(gate.conn, ALL) == 1
+    assert sweep_completed(gate.conn, ALL)[0] == 1
     done = get_job(gate.conn, "t", job_id)
     assert (done.state, done.schedule_no) == ("completed", job.schedule_no)
 
@@ -195,3 +210,23 @@ def test_the_work_of_a_deleted_job_is_over(gate: Gate) -> None:
     delete_job(gate.conn, "t", job_id)
     assert expand_work(gate.conn, ALL, 100) == 0
     assert gate.conn.execute("SELECT state FROM shardwheel.work_rows").fetchone() == ("cancelled",)
+
+
+def test_jobs_that_are_over_are_found_by_pages(gate: Gate) -> None:
+    """Those that wait for something do not keep the others from being found, however they are ordered."""
+    jobs = [gate.job_id, *(gate.add_job() for _ in range(4))]
+    for place, job_id in enumerate(jobs):
+        gate.update(job_id, last_at="2026-01-01T00:00:00Z")
+        if place % 2 == 0:
+            gate.conn.execute(
+                """INSERT INTO shardwheel.executions (execution_id, tenant_id, partition, job_id, kind,
+                                                      origin, state, scheduled_at, due_at)
+                   VALUES (gen_random_uuid(), 't', 7, %s, 0, 'schedule', 'retry_wait', now(), now())""",
+                [Uuid(job_id)],
+            )
+    gate.conn.execute("UPDATE shardwheel.partitions SET floor_ms = %s, floor_xid = '9999999'", [NOON_MS])
+    page, completed, looks = FIRST_ENDING, 0, 0
+    while looks == 0 or page != FIRST_ENDING:
+        count, page = sweep_completed(gate.conn, ALL, page, page=1)
+        completed, looks = completed + count, looks + 1
+    assert (completed, looks) == (2, 6)

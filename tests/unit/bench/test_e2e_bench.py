@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardwheel.bench import e2e
+from shardwheel.bench.embedded import Servers
 from shardwheel.compose.etcd import EtcdServer
 from shardwheel.compose.kafka import KafkaServer
 
@@ -20,8 +21,8 @@ def test_the_whole_loop_is_measured(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    servers = migrated_database, etcd_server.endpoint, own_kafka().bootstrap
-    result = e2e.measure_e2e(*servers, 20, 0.1, lambda _: None, kill=())
+    servers = Servers(migrated_database, etcd_server.endpoint, own_kafka().bootstrap)
+    result = e2e.measure_e2e(servers, 20, 0.1, lambda _: None, kill=())
     assert (result["lost"], result["doubled"]) == (0, 0)
     assert 0 < result["p50_ms"] <= result["p99_ms"]
     assert result["per_s"] > 0

@@ -13,6 +13,7 @@ from trio.testing import MockClock, trio_test
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
+from shardwheel.limits import WorkerCard
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.ports import Message
@@ -36,6 +37,12 @@ class GrantingStore:
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return Beat(frozenset(one.execution_id for one in held), frozenset())
+
+    async def announce_worker(self, worker: WorkerCard) -> None:
+        """Nobody asks here."""
+
+    async def withdraw_worker(self, worker_id: str) -> None:
+        """Nobody asks here."""
 
 
 def _claimed(fire: Fire, token: bytes) -> Claimed:

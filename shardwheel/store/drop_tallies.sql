@@ -1,0 +1,1 @@
+DELETE FROM shardwheel.task_tallies WHERE since < clock_timestamp() - %(kept)s

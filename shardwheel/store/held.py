@@ -1,0 +1,68 @@
+"""Held executions: whatever held them is looked at again, and what it no longer holds goes on.
+
+Nothing waits inside Kafka for a limit: what may not run yet is a row with its reason, and costs nothing
+while it waits. The owner's sweep releases it; the claim decides again, so releasing too much is only
+wasteful. A hundred thousand rows that one task type holds are one hold here: the sweep steps from hold to
+hold by an index, asks each how many would find room, and takes the oldest.
+
+Holds of task types are few and all looked at; those of jobs (paused, overlap) may be many, so a sweep looks
+at a page of them and the next one goes on from there. Resuming a job or freeing its slot only hastens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from psycopg import Connection
+
+from shardwheel.execution import FIRST_PAGES, HoldPages
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.sql import sql
+
+HELD_BY_TASK = ("task_paused", "concurrency", "rate_limit", "breaker_open", "handler_unknown")
+# A worker says every 10 s that it is there.
+SILENCE = timedelta(seconds=30)
+# At a sweep each two seconds: five hundred a second and shard of each hold.
+MOST = 1_000
+PAGE = 200
+
+
+def sweep_held(
+    conn: Connection[Any], partitions: Sequence[int], pages: HoldPages, *, most: int = MOST
+) -> HoldPages:
+    """Release what is held for no reason any more; where the next sweep goes on among the jobs."""
+    parameters = {"partitions": list(partitions), "most": most}
+    by_task = parameters | {"reasons": list(HELD_BY_TASK), "silence": SILENCE}
+    conn.execute(sql("sweep_held"), by_task, prepare=False)
+    return HoldPages(
+        _next_page(conn, "sweep_paused", pages.paused, parameters),
+        _next_page(conn, "sweep_overlap", pages.overlap, parameters),
+    )
+
+
+def sweep_slots(conn: Connection[Any], partitions: Sequence[int]) -> int:
+    """Free slots that nobody uses; how many there were (there should be none)."""
+    ((freed,),) = conn.execute(sql("sweep_slots"), {"partitions": list(partitions)})
+    return int(freed)
+
+
+def release_paused(conn: Connection[Any], tenant_id: str, job_id: bytes) -> int:
+    """Its job was resumed: let go on what was held for that, the first of it now."""
+    values = {"tenant_id": tenant_id, "job_id": Uuid(job_id), "most": MOST}
+    return conn.execute(sql("release_paused"), values).rowcount
+
+
+def skip_held(conn: Connection[Any], job_id: bytes) -> int:
+    """Its job was deleted: nothing of it is held any more."""
+    return conn.execute(sql("skip_held"), {"job_id": Uuid(job_id), "most": MOST}).rowcount
+
+
+def _next_page(
+    conn: Connection[Any], statement: str, after: tuple[str, str], parameters: dict[str, Any]
+) -> tuple[str, str]:
+    tenant_id, job_id = after
+    values = parameters | {"after_tenant": tenant_id, "after_job": job_id, "page": PAGE}
+    last: tuple[str, str] | None = conn.execute(sql(statement), values).fetchone()
+    return FIRST_PAGES.paused if last is None else last

@@ -1,0 +1,1 @@
+DELETE FROM shardwheel.workers WHERE worker_id = %(worker_id)s

@@ -1,0 +1,308 @@
+"""The contract of the loop's store, as in test_loop_store.py. Here: what a task type holds, and what lets it
+go on: pauses, limits, rates, breakers, handlers, and the tenant's budget of retries."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock, trio_test
+
+from shardwheel.errors import NotFoundError
+from shardwheel.execution import FIRST_PAGES, Claimed, ClaimReply
+from shardwheel.limits import Tally, TaskName
+from shardwheel.store.jobs import delete_job, pause_job, resume_job
+from shardwheel.store.task_types import get_task, list_tasks, pause_task, resume_task
+from shardwheel.wire import Outcome, Result
+from tests.contract.loop_rig import LoopRig
+from tests.contract.loop_scene import ALL, Scene, fire_of, result_of, scene
+from tests.contract.store_rig import PATIENCE_S
+
+WORK = TaskName("t", "work")
+
+
+async def tell(s: Scene, *, well: int = 0, badly: int = 0) -> None:
+    """So many runs ended well or badly."""
+    await s.store.tally({WORK: Tally(well + badly, badly, well + badly, 0)}, 7)
+
+
+# --- pauses -------------------------------------------------------------------------------------------
+
+
+@trio_test
+async def test_a_paused_task_is_held_and_goes_on_when_resumed(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job, other = await s.create(every="10s"), await s.create(every="10s", task="other")
+        shown = await rig.run(pause_task, "t", "work", "ada")
+        assert (shown.paused, shown.held) == (True, 0)
+        reply = await s.claim(fire_of(job), fire_of(other), tasks=frozenset({"work", "other"}))
+        assert [claimed.task for claimed in reply.claimed] == ["other"]
+        assert reply.recorded == {("held", "task_paused"): 1}
+        await s.sweep_held()
+        assert (await rig.run(get_task, "t", "work")).held == 1
+        await rig.run(resume_task, "t", "work")
+        await s.sweep_held()
+        assert await s.claim_times(job, 0) == [0]
+
+
+@trio_test
+async def test_a_claim_waits_for_a_pause_of_its_task_and_obeys_it(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await rig.run(resume_task, "t", "work")
+        replies: list[ClaimReply] = []
+
+        async def claim() -> None:
+            replies.append(await s.claim(fire_of(job)))
+
+        with trio.fail_after(PATIENCE_S):
+            async with trio.open_nursery() as nursery:
+                async with rig.long(pause_task, "t", "work", "ada"):
+                    nursery.start_soon(claim)
+                    await rig.until_somebody_waits()
+        assert replies[0].recorded == {("held", "task_paused"): 1}
+
+
+@trio_test
+async def test_a_resumed_job_lets_go_what_was_held_for_it(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.store.settle([result_of(await s.running(job), Outcome.RELEASED)])
+        await rig.run(pause_job, "t", job.job_id)
+        await s.claim(fire_of(job, attempt=2))
+        assert await s.reasons() == ["paused"]
+        await rig.run(resume_job, "t", job.job_id)
+        assert await s.reasons() == ["queued"]
+
+
+# --- how many at once, how many a second --------------------------------------------------------------
+
+
+@trio_test
+async def test_no_more_run_than_may_and_the_oldest_goes_on_first(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.limit(max_running=2)
+        first, second = (await s.claim(*(fire_of(job, at_ms) for at_ms in range(5)))).claimed
+        assert await s.reasons() == ["running", "running", "concurrency", "concurrency", "concurrency"]
+        assert await rig.slots() == (2, 0)
+        await s.sweep_held()
+        assert "queued" not in await s.reasons()
+        await s.store.settle([result_of(second)])
+        await s.sweep_held()
+        assert await s.reasons() == ["running", "succeeded", "queued", "concurrency", "concurrency"]
+        await s.limit(max_running=0)
+        await s.sweep_held()
+        assert await s.reasons() == ["running", "succeeded", "queued", "queued", "queued"]
+        assert await s.claim_times(job, 2, 3, 4) == [2, 3, 4]
+        await s.store.settle([result_of(first)])
+        assert await rig.slots() == (0, 0)
+
+
+@trio_test
+async def test_two_claims_at_once_share_the_slots(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.limit(max_running=3)
+        ran: list[int] = []
+
+        async def claim(first: int) -> None:
+            ran.extend(await s.claim_times(job, *range(first, first + 4)))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(claim, 0)
+            nursery.start_soon(claim, 10)
+        assert len(ran) == 3
+        assert await rig.slots() == (3, 0)
+
+
+@trio_test
+async def test_a_rate_is_one_budget_for_all_workers(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.limit(rate="1/h")
+        assert await s.claim_times(job, 0) == []
+        await rig.let_tokens_come(100 * 3600)
+        assert await s.claim_times(job, 1, 2, worker="v") == [1]
+        assert await s.claim_times(job, 3, worker="w") == []
+        assert await s.reasons() == ["rate_limit", "running", "rate_limit", "rate_limit"]
+        await s.sweep_held()  # As many as come until the next sweep, which rounds up to one.
+        assert await s.reasons() == ["queued", "running", "rate_limit", "rate_limit"]
+        assert await s.claim_times(job, 0) == []
+        await rig.let_tokens_come(3600)
+        assert await s.claim_times(job, 4) == [4]
+        await s.limit(rate="none")
+        await s.sweep_held()
+        assert await s.reasons() == ["queued", "running", "queued", "queued", "running"]
+
+
+@trio_test
+async def test_both_limits_hold_at_the_same_time(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.limit(rate="1/s", max_running=4)
+        await rig.let_tokens_come(100)
+        assert await s.claim_times(job, 0, 1, 2) == [0, 1]
+        assert await rig.slots() == (2, 0)
+        await s.limit(max_running=2)
+        await rig.let_tokens_come(100)
+        assert await s.claim_times(job, 3) == []
+        assert (await s.reasons())[2:] == ["rate_limit", "concurrency"]
+
+
+# --- the breaker --------------------------------------------------------------------------------------
+
+
+@trio_test
+async def test_half_of_twenty_failed_runs_open_a_breaker(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await tell(s, badly=19)
+        assert await s.claim_times(job, 0) == [0]
+        await tell(s, well=20)
+        await tell(s, well=1)
+        assert await s.claim_times(job, 1) == [1]
+        await tell(s, badly=2)
+        assert await s.claim_times(job, 2) == []
+        assert (await rig.run(get_task, "t", "work")).breaker_open_until_ms is not None
+        await s.sweep_held()
+        assert await s.reasons() == ["running", "running", "breaker_open"]
+
+
+@trio_test
+async def test_one_probe_closes_a_breaker_when_it_ends_well(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await tell(s, badly=20)
+        await s.claim_times(job, 0, 1, 2)
+        await rig.wait_out_breakers()
+        await s.sweep_held()
+        assert await s.reasons() == ["queued", "breaker_open", "breaker_open"]
+        probe = await s.running(job)
+        assert await s.claim_times(job, 3) == []
+        await s.sweep_held()
+        assert await s.reasons() == ["running", "breaker_open", "breaker_open", "breaker_open"]
+        await s.store.tally((await s.store.settle([_told(probe)])).tallies, 7)
+        await s.sweep_held()
+        assert await s.reasons() == ["succeeded", "queued", "queued", "queued"]
+        await tell(s, badly=20)  # In the span of time in which it was closed.
+        assert await s.claim_times(job, 1, 2, 3) == [1, 2, 3]
+        assert await rig.slots() == (0, 0)
+
+
+@trio_test
+async def test_a_failed_probe_opens_a_breaker_again(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await tell(s, badly=20)
+        await rig.wait_out_breakers()
+        probe = await s.running(job)
+        await s.store.tally((await s.store.settle([_told(probe, Outcome.FAILED)])).tallies, 7)
+        assert await s.claim_times(job, 1) == []
+        assert await rig.slots() == (0, 0)
+        await s.limit(breaker=False)
+        await s.sweep_held()
+        await tell(s, badly=20)
+        assert await s.claim_times(job, 1, 2) == [1, 2]
+
+
+@trio_test
+async def test_a_probe_counts_among_those_that_may_run_at_once(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.limit(max_running=1)
+        before = await s.running(job)
+        await tell(s, badly=20)
+        await rig.wait_out_breakers()
+        assert await s.claim_times(job, 1) == []
+        await s.store.settle([result_of(before, Outcome.RELEASED)])
+        assert await s.claim_times(job, 2) == [2]
+        await tell(s, well=1)
+        assert await s.claim_times(job, 3) == []
+        assert (await s.reasons())[1:] == ["concurrency", "running", "concurrency"]
+
+
+def _told(claimed: Claimed, outcome: Outcome = Outcome.SUCCEEDED) -> Result:
+    return result_of(claimed, outcome, tenant_id="t", task="work")
+
+
+# --- handlers, retries, what people see ---------------------------------------------------------------
+
+
+@trio_test
+async def test_an_unknown_handler_waits_for_a_live_worker_of_its_pool(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.claim(fire_of(job), tasks=frozenset({"other"}))
+        await s.announce("work", worker="elsewhere", pool="long")
+        await s.announce("other", worker="without")
+        await s.announce("work", worker="silent")
+        await rig.silence_workers()
+        await s.announce("work", worker="gone")
+        await s.store.withdraw_worker("gone")
+        await s.announce("work", worker="elsewhere", pool="long")
+        await s.sweep_held()
+        assert await s.reasons() == ["handler_unknown"]
+        await s.announce("work", worker="silent")
+        await s.sweep_held()
+        assert await s.reasons() == ["queued"]
+
+
+@trio_test
+async def test_a_tenant_without_retries_left_gets_none(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.store.tally({TaskName("t", "other"): Tally(firsts=12, retries=23)}, 1)
+        failed = [_told(claimed, Outcome.FAILED) for claimed in (await s.claim(fire_of(job))).claimed]
+        settled = await s.store.settle(failed)
+        assert settled.by_state == {"retry_wait": 1}
+        assert settled.tallies == {WORK: Tally(1, 1, 1, 1)}
+        await s.store.tally({TaskName("t", "other"): Tally(retries=1)}, 2)
+        await s.store.tally({TaskName("somebody else", "work"): Tally(firsts=1000)}, 2)
+        failed = [_told(claimed, Outcome.FAILED) for claimed in (await s.claim(fire_of(job, 1))).claimed]
+        settled = await s.store.settle(failed)
+        assert settled.tallies == {WORK: Tally(1, 1, 1, 0)}
+        assert await s.states() == [("retry_wait", None, 2), ("dead", "retry_budget", 1)]
+
+
+@trio_test
+async def test_people_see_each_task_with_its_limits(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        with pytest.raises(NotFoundError):
+            await rig.run(get_task, "t", "nothing")
+        assert [(one.task, one.max_running) for one in await rig.run(list_tasks, "t")] == [("work", None)]
+        limited = await s.limit(max_running=3, rate="60/min")
+        assert (limited.max_running, limited.rate_per_s, limited.burst) == (3, 1.0, 2)
+        assert (limited.slots_taken, limited.breaker) == (0, True)
+        await rig.let_tokens_come(10)
+        assert await s.claim_times(job, 0, 1, 2) == [0, 1]
+        shown = await rig.run(get_task, "t", "work")
+        assert (shown.slots_taken, shown.held) == (2, 1)
+
+
+@trio_test
+async def test_of_many_jobs_a_sweep_looks_at_a_page(
+    rig: LoopRig, clock: MockClock | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardwheel.store.held.PAGE", 2)
+    async with scene(rig) as s:
+        jobs = [await s.create(every="10s") for _ in range(5)]
+        for job in jobs:
+            await s.store.settle([result_of(await s.running(job), Outcome.RELEASED)])
+            await rig.run(pause_job, "t", job.job_id)
+        await s.claim(*(fire_of(job, attempt=2) for job in jobs))
+        pages, seen = FIRST_PAGES, []
+        for _ in range(4):
+            pages = await s.store.sweep_held(list(ALL), pages)
+            seen.append(pages.paused)
+        assert len(set(seen)) == 4
+        assert seen[-1] == FIRST_PAGES.paused
+        assert seen[:-1] == sorted(seen[:-1])
+        await rig.run(delete_job, "t", jobs[0].job_id)
+        assert sorted(await s.reasons()) == [*["paused"] * 4, "skipped"]
