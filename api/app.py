@@ -7,6 +7,7 @@ Litestar routes and speaks ASGI. What is raised on the way becomes an answer in 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -20,7 +21,7 @@ from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import Receive, Scope, Send
 
-from shardwheel.api import cluster, dead_letters, executions, health, job_commands, jobs
+from shardwheel.api import cluster, dead_letters, executions, health, job_commands, jobs, tasks
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import Desk
 from shardwheel.api.errors import BROKEN, refusal_of
@@ -62,6 +63,7 @@ ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *job_commands.ROUTES,
     *executions.ROUTES,
+    *tasks.ROUTES,
     *dead_letters.ROUTES,
     *cluster.ROUTES,
     DOCUMENT,
@@ -94,7 +96,7 @@ def verb_split_off(path: str) -> str:
     if "/:" in path:
         return "/"
     head, slash, last = path.rpartition("/")
-    return head + slash + last.replace(":", "/:", 1)
+    return head + slash + "/:".join(last.rsplit(":", 1))
 
 
 class _Front:
@@ -118,7 +120,7 @@ class _Front:
             finally:
                 measured.observe(time.perf_counter() - begun_at_s)
 
-        path = verb_split_off(prefix + route.path).replace("{id}", "{id:str}")
+        path = re.sub(r"\{(\w+)\}", r"{\1:str}", verb_split_off(prefix + route.path))
         return HTTPRouteHandler(path, http_method=route.method, status_code=route.status)(serve)
 
     async def _serve(self, route: Route, request: ServedRequest) -> Response[bytes]:

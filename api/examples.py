@@ -92,6 +92,17 @@ LETTER: dict[str, Any] = {
     "failures": 4,
     "created_at": "2026-11-20T08:31:00.118Z",
 }
+TASK: dict[str, Any] = {
+    "id": "email.send",
+    "task": "email.send",
+    "paused": False,
+    "max_running": 4,
+    "slots_taken": 1,
+    "rate": "100/min",
+    "breaker": "closed",
+    "breaker_open_until": None,
+    "held": 0,
+}
 SHARD: dict[str, Any] = {
     "id": "host-4711-9f86d081",
     "state": "active",

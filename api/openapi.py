@@ -83,7 +83,7 @@ def _operation(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any
 
 
 def _operation_id(route: Route) -> str:
-    words = re.findall(r"[A-Za-z]+", route.path.replace("{id}", "one"))
+    words = re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "one", route.path))
     return "_".join([route.method.lower(), *words])
 
 
@@ -93,8 +93,8 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": "The id, as it was given.",
-            "schema": {"type": "string", "format": "uuid"},
+            "description": "The id, as it was given." if name == "id" else "Its name.",
+            "schema": {"type": "string", "format": "uuid"} if name == "id" else {"type": "string"},
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]

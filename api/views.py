@@ -165,6 +165,25 @@ class DealtView(View):
     refused: Annotated[dict[str, int], Meta(description="How many were not dealt with, by the reason.")]
 
 
+class TaskView(View):
+    """What holds for all jobs of one task."""
+
+    id: str
+    task: str
+    paused: bool
+    max_running: int | None
+    slots_taken: int | None
+    rate: str | None
+    breaker: Literal["off", "closed", "open"]
+    breaker_open_until: At | None
+    held: Annotated[int, Meta(description="How many executions wait for it.")]
+
+
+class TaskPage(View):
+    items: list[TaskView]
+    next_cursor: Cursor
+
+
 class ShardPage(View):
     items: list[dict[str, Any]]
     next_cursor: Cursor

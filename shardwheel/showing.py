@@ -1,4 +1,4 @@
-"""The cluster as people see it, from one view of its keys: the same lines for `shardctl` and for the API."""
+"""The cluster and its task types as people see them: the same lines for `shardctl` and for the API."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shardwheel.limits import TaskType
 from shardwheel.output import shown_time
 from shardwheel.ports import PartitionState
 from shardwheel.records import Seat, View
@@ -53,4 +54,20 @@ def _row(view: View, state: PartitionState, jobs: int, now_ms: int) -> dict[str,
         "behind_s": round((now_ms - fired) / 1000, 1) if fired else None,
         "claimed_through": shown_time(state.floor_ms) if state.floor_ms else None,
         "epoch": state.epoch,
+    }
+
+
+def task_row(task: TaskType) -> dict[str, Any]:
+    """A task type as people see it."""
+    until_ms = task.breaker_open_until_ms
+    return {
+        "id": task.task,
+        "task": task.task,
+        "paused": task.paused,
+        "max_running": task.max_running,
+        "slots_taken": task.slots_taken,
+        "rate": None if task.rate_per_s is None else f"{task.rate_per_s * 60:g}/min",
+        "breaker": "off" if not task.breaker else "closed" if until_ms is None else "open",
+        "breaker_open_until": None if until_ms is None else shown_time(until_ms),
+        "held": task.held,
     }

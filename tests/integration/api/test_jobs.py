@@ -223,6 +223,20 @@ def test_dead_letters_are_redriven_and_discarded(api: Rig) -> None:
     assert api.call("GET", f"/dead-letters/{third}", tenant="letters").json()["state"] == "redriven"
 
 
+def test_a_task_type_is_paused_and_resumed(api: Rig) -> None:
+    api.job("typed", task="email:send")
+    for _ in range(2):
+        paused = api.call("POST", "/tasks/email:send:pause", tenant="typed")
+        assert (paused.status_code, paused.json()["paused"]) == (200, True)
+    assert [task["paused"] for task in api.call("GET", "/tasks", tenant="typed").json()["items"]] == [True]
+    resumed = api.call("POST", "/tasks/email:send:resume", {}, tenant="typed").json()
+    msgspec.convert(resumed, views.TaskView)
+    assert resumed["paused"] is False
+    entry = audit(api, "typed", action="task.resume")[0]
+    assert entry["details"] == {"before": {"paused": True}, "after": {"paused": False}}
+    assert api.call("POST", f"/tasks/{'x' * 201}:pause", tenant="typed").status_code == 400
+
+
 def test_without_etcd_the_shards_are_unknown_and_all_else_works(api: Rig) -> None:
     answer = api.call("GET", "/shards")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

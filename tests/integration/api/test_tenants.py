@@ -21,6 +21,7 @@ OF_TENANTS = [
     route for route in LISTS if RULES[route.name].role and route.path not in ("/shards", "/partitions")
 ]
 GUARDED = [route for route in ROUTES if RULES[route.name].role is not None]
+NOBODY = "00000000-0000-0000-0000-000000000000"
 BY_NAME: Any = {"ids": lambda route: route.name}
 
 
@@ -60,6 +61,13 @@ def test_lists_hold_nothing_of_another_tenant(api: Rig, route: Route) -> None:
     assert api.call("GET", route.path, tenant="idle").json()["items"] == []
 
 
+def test_a_task_of_the_same_name_is_another_tenants_own(api: Rig) -> None:
+    api.job("named")
+    assert api.call("POST", "/tasks/work:pause", tenant="thief").json()["paused"] is True
+    (task,) = api.call("GET", "/tasks", tenant="named").json()["items"]
+    assert (task["id"], task["paused"]) == ("work", False)
+
+
 @pytest.mark.parametrize("verb", ["redrive", "discard"])
 def test_a_filter_reaches_nothing_of_another_tenant(api: Rig, verb: str) -> None:
     letter = api.letter(f"filtered {verb}")
@@ -71,7 +79,7 @@ def test_a_filter_reaches_nothing_of_another_tenant(api: Rig, verb: str) -> None
 
 @pytest.mark.parametrize("route", GUARDED, **BY_NAME)
 def test_without_a_token_nobody_passes(api: Rig, route: Route) -> None:
-    path = PREFIX + route.path.replace("{id}", "00000000-0000-0000-0000-000000000000")
+    path = PREFIX + route.path.replace("{id}", NOBODY).replace("{name}", "work")
     for header in ({}, {"authorization": "Basic YTpi"}, {"authorization": "Bearer x.y.z"}):
         answer = api.client.request(route.method, path, headers=header)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
@@ -81,7 +89,7 @@ def test_without_a_token_nobody_passes(api: Rig, route: Route) -> None:
 def test_a_lesser_role_is_refused_and_the_least_one_passes(api: Rig, route: Route) -> None:
     least = RULES[route.name].role
     assert least is not None
-    path = route.path.replace("{id}", "00000000-0000-0000-0000-000000000000")
+    path = route.path.replace("{id}", NOBODY).replace("{name}", "work")
     for role in Role:
         answer = api.call(route.method, path, route.body_example, role=role.word, tenant="roles")
         assert (answer.status_code == 403) == (role < least), (role, answer.text)
@@ -90,6 +98,7 @@ def test_a_lesser_role_is_refused_and_the_least_one_passes(api: Rig, route: Rout
 @pytest.mark.parametrize("route", [route for route in GUARDED if RULES[route.name].tasks], **BY_NAME)
 def test_a_token_for_some_tasks_is_held_to_them(api: Rig, route: Route) -> None:
     path = route.path.replace("{id}", thing(api, route.path, "limited") if "{id}" in route.path else "")
+    path = path.replace("{name}", "work")
     body = {"all": True} if route.path == "/dead-letters:redrive" else route.body_example
     refused = api.call(route.method, path, body, tenant="limited", tasks=["something.else"])
     assert refused.status_code == 403

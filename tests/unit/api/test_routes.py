@@ -87,7 +87,7 @@ def test_a_job_is_described_as_it_is_read() -> None:
         ("/api/v1/jobs/7:pause", "/api/v1/jobs/7/:pause"),
         ("/api/v1/jobs/7", "/api/v1/jobs/7"),
         ("/api/v1/jobs/7/:pause", "/"),
-        ("/api/v1/jobs/7:a:b", "/api/v1/jobs/7/:a:b"),
+        ("/api/v1/tasks/a:b:pause", "/api/v1/tasks/a:b/:pause"),
     ],
 )
 def test_the_verb_is_split_off(path: str, inside: str) -> None:
