@@ -14,6 +14,7 @@ import trio
 import uvicorn
 
 from shardwheel.api.app import App
+from shardwheel.api.patience import PatientProtocol
 from shardwheel.errors import UsageError
 from shardwheel.service import Service
 
@@ -41,7 +42,7 @@ def uvicorn_for(app: App) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=PatientProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

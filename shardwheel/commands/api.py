@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
+import msgspec
 import trio
 import typer
+from psycopg.types.json import set_json_loads
 
 from shardwheel.api.app import make_app
 from shardwheel.api.auth import Gatekeeper
@@ -48,6 +50,8 @@ localhost:8080/api/v1/jobs
 
 
 async def _run(settings: Settings) -> None:
+    # Half the time of the standard library's, for every row with params.
+    set_json_loads(msgspec.json.decode)
     listener = open_socket(settings.http_host, settings.http_port)
     service = Service("api", address=address_of_socket(listener))
     pool = TenantPool(settings.postgres_dsn, name="api", size=POSTGRES_LINKS)

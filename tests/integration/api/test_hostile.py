@@ -7,12 +7,13 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
 import pytest
 
+from shardwheel.api import limits, patience
 from shardwheel.api.app import PREFIX
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, ONE_LIMIT_BYTES
 from shardwheel.tokens import make_token
@@ -58,13 +59,11 @@ def test_a_body_over_its_limit_is_refused_while_it_streams(api: Rig) -> None:
 
 
 def test_an_announced_length_is_believed_before_anything_is_sent(api: Rig) -> None:
-    host, port = api.client.base_url.host, api.client.base_url.port
-    assert port is not None
     head = (
         f"POST {PREFIX}/jobs:batch HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token()}\r\n"
         f"content-length: {BATCH_LIMIT_BYTES + 1}\r\n\r\n"
     )
-    with socket.create_connection((host, port), timeout=20) as connection:
+    with plain_connection(api) as connection:
         connection.sendall(head.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413")
 
@@ -200,6 +199,53 @@ def test_a_token_that_ran_out(api: Rig) -> None:
         made = make_token(SECRET, claims | {"exp": int(time.time()) + exp_in_s})
         answer = api.client.get(f"{PREFIX}/jobs", headers={"authorization": f"Bearer {made}"})
         assert answer.status_code == status
+
+
+@contextmanager
+def plain_connection(api: Rig) -> Iterator[socket.socket]:
+    host, port = api.client.base_url.host, api.client.base_url.port
+    assert port is not None
+    with socket.create_connection((host, port), timeout=60) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: "],
+    ids=["nothing", "line", "header"],
+)
+def test_a_client_that_never_ends_its_head_is_hung_up_on(
+    api: Rig, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_LIMIT_S", 0.05)
+    with plain_connection(api) as connection:
+        connection.sendall(said)
+        assert connection.recv(1) == b""
+
+
+def test_the_second_request_of_a_connection_has_no_more_time(
+    api: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_LIMIT_S", 0.05)
+    with plain_connection(api) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        assert connection.recv(1) == b""
+
+
+def test_an_endless_header(api: Rig) -> None:
+    with plain_connection(api) as connection, suppress(ConnectionError):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * (2 * patience.HEAD_LIMIT_BYTES))
+        assert connection.recv(1) == b""
+
+
+def test_a_body_that_never_comes(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BODY_LIMIT_S", 0.05)
+    head = f"POST {PREFIX}/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token()}\r\n"
+    with plain_connection(api) as connection:
+        connection.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400")
 
 
 def test_an_error_says_nothing_about_the_token(api: Rig) -> None:
