@@ -6,7 +6,7 @@ from typing import Any
 
 from shardwheel.api import examples, views
 from shardwheel.api.jobs import PAGE_WORDS
-from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.partition import PARTITIONS
 from shardwheel.ports import PartitionState
 from shardwheel.showing import partition_rows, shard_rows
@@ -38,10 +38,7 @@ async def audit(ask: Ask) -> Reply:
         from_ms=query.time_ms("from"),
         until_ms=query.time_ms("to"),
     )
-    page = await ask.desk.pool.run(
-        ask.tenant, list_audit, wanted, limit=query.limit(), cursor=query.text("cursor")
-    )
-    return Reply(page._asdict())
+    return await paged(ask, list_audit, wanted)
 
 
 def _partitions(conn: Connection, tenant_id: str) -> tuple[list[PartitionState], dict[int, int], int]:

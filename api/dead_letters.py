@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS
-from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.store.audit import Actor
 from shardwheel.store.letter_requests import (
@@ -35,10 +35,7 @@ async def list_(ask: Ask) -> Reply:
         from_ms=query.time_ms("from"),
         until_ms=query.time_ms("to"),
     )
-    page = await ask.desk.pool.run(
-        ask.tenant, list_letters, wanted, limit=query.limit(), cursor=query.text("cursor")
-    )
-    return Reply(page._asdict())
+    return await paged(ask, list_letters, wanted)
 
 
 async def get(ask: Ask) -> Reply:

@@ -6,7 +6,7 @@ from typing import Any
 
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS, find
-from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, text_of
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.executions import ExecutionFilter, get_execution, list_executions
@@ -25,12 +25,16 @@ STATE_WORDS = (
 
 
 async def list_(ask: Ask) -> Reply:
-    return await _page(ask, _wanted(ask, job_id=None, task=ask.query.text("task"), tag=ask.query.text("tag")))
+    return await paged(
+        ask,
+        list_executions,
+        _wanted(ask, job_id=None, task=ask.query.text("task"), tag=ask.query.text("tag")),
+    )
 
 
 async def list_of_job(ask: Ask) -> Reply:
     await find(ask)
-    return await _page(ask, _wanted(ask, job_id=ask.id, task=None, tag=None))
+    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id, task=None, tag=None))
 
 
 async def get(ask: Ask) -> Reply:
@@ -63,13 +67,6 @@ def _wanted(ask: Ask, **more: Any) -> ExecutionFilter:
         until_ms=query.time_ms("to"),
         **more,
     )
-
-
-async def _page(ask: Ask, wanted: ExecutionFilter) -> Reply:
-    page = await ask.desk.pool.run(
-        ask.tenant, list_executions, wanted, limit=ask.query.limit(), cursor=ask.query.text("cursor")
-    )
-    return Reply(page._asdict())
 
 
 ROUTES = (

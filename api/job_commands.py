@@ -19,7 +19,7 @@ MOST_TIMES = 1_000
 
 async def pause(ask: Ask) -> Reply:
     bodies.read_body(ask.body, bodies.Small)
-    job = await ask.desk.pool.run(ask.tenant, alterations.pause, ask.id, ask.actor, ask.allowed)
+    job = await ask.desk.pool.run(ask.tenant, alterations.pause, ask.id, ask.by)
     return await changed(ask, job.partition)
 
 
@@ -29,8 +29,7 @@ async def resume(ask: Ask) -> Reply:
         ask.tenant,
         alterations.resume,
         ask.id,
-        ask.actor,
-        ask.allowed,
+        ask.by,
         request_id(wish.idempotency_key),
         wish.missed,
     )
@@ -43,8 +42,7 @@ async def trigger(ask: Ask) -> Reply:
         ask.tenant,
         alterations.trigger,
         ask.id,
-        ask.actor,
-        ask.allowed,
+        ask.by,
         request_id(wish.idempotency_key),
         wish.params,
     )
@@ -59,8 +57,7 @@ async def backfill(ask: Ask) -> Reply:
         ask.tenant,
         alterations.backfill,
         ask.id,
-        ask.actor,
-        ask.allowed,
+        ask.by,
         request_id(wish.idempotency_key),
         span,
     )

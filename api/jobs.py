@@ -78,12 +78,12 @@ async def edit(ask: Ask) -> Reply:
         if name in changes:
             refuse(name, "belongs to a job's creation", "leave it out")
     given = changes, ask.desk.callbacks
-    job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.actor, ask.allowed, *given)
+    job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.by, *given)
     return await changed(ask, job.partition)
 
 
 async def delete(ask: Ask) -> Reply:
-    job = await ask.desk.pool.run(ask.tenant, alterations.delete, ask.id, ask.actor, ask.allowed)
+    job = await ask.desk.pool.run(ask.tenant, alterations.delete, ask.id, ask.by)
     return await changed(ask, job.partition)
 
 

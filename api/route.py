@@ -15,8 +15,9 @@ from shardwheel.api.limits import ONE_LIMIT_BYTES, Query
 from shardwheel.api.rules import check_task
 from shardwheel.ids import id_of
 from shardwheel.roles import Role
-from shardwheel.store.alterations import Allowed
+from shardwheel.store.alterations import By
 from shardwheel.store.audit import Actor
+from shardwheel.store.page import Page
 from shardwheel.tokens import Caller
 
 ANYBODY = Caller("", Role.VIEWER, "anybody")
@@ -44,8 +45,11 @@ class Ask(NamedTuple):
         return id_of(self.path["id"])
 
     @property
-    def allowed(self) -> Allowed:
-        return lambda task: check_task(self.caller, task)
+    def by(self) -> By:
+        return By(self.actor, self.allowed)
+
+    def allowed(self, task: str) -> None:
+        check_task(self.caller, task)
 
     def refuse_limited(self, what: str) -> None:
         """For what can't be held to some task types."""
@@ -59,6 +63,13 @@ class Reply(NamedTuple):
     value: Any
     status: int = 200
     content_type: str = "application/json"
+
+
+async def paged(ask: Ask, read: Callable[..., Page], wanted: object) -> Reply:
+    """A page of a list that `read(conn, tenant, wanted, limit=, cursor=)` reads."""
+    limit, cursor = ask.query.limit(), ask.query.text("cursor")
+    page = await ask.desk.pool.run(ask.tenant, read, wanted, limit=limit, cursor=cursor)
+    return Reply(page._asdict())
 
 
 class Word(NamedTuple):

@@ -1,12 +1,12 @@
-"""A change to one job by somebody, on record: what it was before, what it is after, in the same transaction.
+"""A change to one job by somebody, on record: what it was before and what it is after, in its transaction.
 
-`allowed` is asked of the job's task before and after: a token may be limited to some task types.
+What changes nothing (a second pause) is not put on record. The job is locked first: so `before` is true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Connection
 
@@ -15,11 +15,19 @@ from shardwheel.ids import text_of
 from shardwheel.output import shown_time
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import delete_job, edit_job, get_job, pause_job, read_now_ms, resume_job
+from shardwheel.store.jobs import delete_job, edit_job, get_job, lock_job, pause_job, read_now_ms, resume_job
 from shardwheel.store.requests import backfill_job, trigger_job
 from shardwheel.times import refuse
 
-Allowed = Callable[[str], None]
+
+class By(NamedTuple):
+    """Who wants it. `allowed` refuses a task type that they may not touch: it is asked of the job's task
+    before and after."""
+
+    actor: Actor
+    allowed: Callable[[str], None]
+
+
 MISSED = ("skip", "one", "all")
 
 
@@ -27,24 +35,24 @@ def edit(
     conn: Connection[Any],
     tenant_id: str,
     job_id: bytes,
-    actor: Actor,
-    allowed: Allowed,
+    by: By,
     changes: Mapping[str, Any],
     callbacks: CallbackRules = STRICT,
 ) -> JobRow:
-    before = _look(conn, tenant_id, job_id, allowed)
+    before = _locked(conn, tenant_id, job_id, by)
     after = edit_job(conn, tenant_id, job_id, changes, callbacks)
-    allowed(after.task)
+    by.allowed(after.task)
     was, now = before.posted_with({}), after.posted_with({})
     changed = [name for name in now.keys() | was.keys() if was.get(name) != now.get(name)]
-    _record(conn, after, actor, "job.update", _picked(was, changed), _picked(now, changed))
+    if changed:
+        _record(conn, after, by.actor, "job.update", _picked(was, changed), _picked(now, changed))
     return after
 
 
-def pause(conn: Connection[Any], tenant_id: str, job_id: bytes, actor: Actor, allowed: Allowed) -> JobRow:
-    before = _look(conn, tenant_id, job_id, allowed)
+def pause(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
+    before = _locked(conn, tenant_id, job_id, by)
     after = pause_job(conn, tenant_id, job_id)
-    _record_state(conn, before, after, actor, "job.pause")
+    _record_state(conn, before, after, by.actor, "job.pause")
     return after
 
 
@@ -52,28 +60,27 @@ def resume(
     conn: Connection[Any],
     tenant_id: str,
     job_id: bytes,
-    actor: Actor,
-    allowed: Allowed,
+    by: By,
     request_id: bytes,
     missed: str,
 ) -> tuple[JobRow, int]:
     """Go on, and how many of the times of the pause run after all: none, the last one, or all of them."""
     if missed not in MISSED:
         refuse("missed", f"{missed!r:.40} is unknown", f"choose one of {', '.join(MISSED)}")
-    before = _look(conn, tenant_id, job_id, allowed)
+    before = _locked(conn, tenant_id, job_id, by)
     after = resume_job(conn, tenant_id, job_id)
     count = 0
     if before.state == "paused" and missed != "skip":
         count = _fill(conn, before, after, request_id, only_last=missed == "one")
-    _record_state(conn, before, after, actor, "job.resume", missed=missed, backfilled=count)
+    _record_state(conn, before, after, by.actor, "job.resume", missed=missed, backfilled=count)
     return after, count
 
 
-def delete(conn: Connection[Any], tenant_id: str, job_id: bytes, actor: Actor, allowed: Allowed) -> JobRow:
-    before = _look(conn, tenant_id, job_id, allowed)
+def delete(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
+    before = _locked(conn, tenant_id, job_id, by)
     delete_job(conn, tenant_id, job_id)
     after = get_job(conn, tenant_id, job_id)
-    _record_state(conn, before, after, actor, "job.delete")
+    _record_state(conn, before, after, by.actor, "job.delete")
     return after
 
 
@@ -81,16 +88,15 @@ def trigger(
     conn: Connection[Any],
     tenant_id: str,
     job_id: bytes,
-    actor: Actor,
-    allowed: Allowed,
+    by: By,
     request_id: bytes,
     params: Mapping[str, Any] | None,
 ) -> tuple[bytes, int]:
     """The execution's id, and the partition that has it."""
-    job = _look(conn, tenant_id, job_id, allowed)
+    job = _read(conn, tenant_id, job_id, by)
     execution_id = trigger_job(conn, tenant_id, job_id, request_id, params)
     after = {"execution_id": text_of(execution_id)} | ({} if params is None else {"params": params})
-    _record(conn, job, actor, "job.trigger", None, after)
+    _record(conn, job, by.actor, "job.trigger", None, after)
     return execution_id, job.partition
 
 
@@ -98,22 +104,28 @@ def backfill(
     conn: Connection[Any],
     tenant_id: str,
     job_id: bytes,
-    actor: Actor,
-    allowed: Allowed,
+    by: By,
     request_id: bytes,
     span: tuple[int, int],
 ) -> tuple[int, int]:
     """How many times the span holds, and the partition that will expand it."""
-    job = _look(conn, tenant_id, job_id, allowed)
+    job = _read(conn, tenant_id, job_id, by)
     count = backfill_job(conn, tenant_id, job_id, request_id, *span)
     after = {"from": shown_time(span[0]), "to": shown_time(span[1]), "count": count}
-    _record(conn, job, actor, "job.backfill", None, after)
+    _record(conn, job, by.actor, "job.backfill", None, after)
     return count, job.partition
 
 
-def _look(conn: Connection[Any], tenant_id: str, job_id: bytes, allowed: Allowed) -> JobRow:
+def _locked(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
+    job = lock_job(conn, tenant_id, job_id)
+    by.allowed(job.task)
+    return job
+
+
+def _read(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
+    """For what does not change the job itself."""
     job = get_job(conn, tenant_id, job_id)
-    allowed(job.task)
+    by.allowed(job.task)
     return job
 
 
@@ -136,7 +148,8 @@ def _fill(
 def _record_state(
     conn: Connection[Any], before: JobRow, after: JobRow, actor: Actor, action: str, **more: Any
 ) -> None:
-    _record(conn, after, actor, action, {"state": before.state}, {"state": after.state, **more})
+    if before.state != after.state:
+        _record(conn, after, actor, action, {"state": before.state}, {"state": after.state, **more})
 
 
 def _record(

@@ -53,6 +53,11 @@ def get_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     return _one(conn, "read_job", tenant_id, job_id)
 
 
+def lock_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """The job, held against every other change and against claims until this transaction ends."""
+    return _one(conn, "lock_job", tenant_id, job_id)
+
+
 def list_jobs(
     conn: _Connection,
     tenant_id: str,
@@ -129,7 +134,7 @@ def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
 
 def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
     """A tombstone stays until retention. Deleting twice is the same as once."""
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.ACTIVE:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
@@ -148,7 +153,7 @@ def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
 
 
 def _lock(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.DELETED:
         raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
     return old

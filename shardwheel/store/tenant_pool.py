@@ -41,6 +41,7 @@ class TenantPool:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=f"postgres-{name}")
         self._most = size * WAITING_PER_LINK
         self._calls: set[Call] = set()
+        self._closed = False
 
     async def run(
         self,
@@ -59,6 +60,8 @@ class TenantPool:
                 # A value passed every check of ours and is still none for PostgreSQL: it came from outside.
                 raise UsageError(f"a value can't be stored: {one_line(error)}; choose another") from error
 
+        if self._closed:
+            raise UnavailableError("this process is stopping")
         if len(self._calls) >= self._most:
             raise UnavailableError("too many requests wait for PostgreSQL; try again in a moment")
         call = Call()
@@ -88,6 +91,7 @@ class TenantPool:
 
     def close(self) -> None:
         """Give up what is under way, and let the threads end."""
+        self._closed = True
         self._links.close()
         for call in self._calls:
             call.give_up()

@@ -146,6 +146,8 @@ def test_pause_resume_and_delete(api: Rig) -> None:
     assert api.call("DELETE", path).status_code == 200
     assert api.call("POST", f"{path}:pause").status_code == 404
     assert api.call("POST", f"{path}:trigger").status_code == 409
+    actions = [entry["action"] for entry in audit(api, object_id=path.removeprefix("/jobs/"))]
+    assert actions == ["job.delete", "job.resume", "job.pause", "job.create"]
 
 
 @pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("one", 1), ("all", 3)])
