@@ -20,6 +20,8 @@ from shardwheel.service import Service
 
 LOOK_S = 1.0
 POKE_LIMIT_S = 0.5
+# A shard reads its changes at each poke: a thousand jobs a second must not make it read a thousand times.
+POKE_PAUSE_S = 0.01
 
 
 class Lookout:
@@ -84,6 +86,7 @@ class Lookout:
                     await client.post(f"http://{address}/poke")
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 get_logger().debug("a poke was lost", address=address, reason=str(error))
+            await trio.sleep(POKE_PAUSE_S)
         self._busy.discard(address)
 
     def _addresses(self, partitions: set[int]) -> set[str]:
