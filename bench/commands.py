@@ -19,6 +19,7 @@ from shardwheel.bench import holds as holds_bench
 from shardwheel.bench import move as move_bench
 from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
+from shardwheel.bench import sleepers as sleepers_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
@@ -146,6 +147,28 @@ def e2e(
     result = e2e_bench.bench_e2e(jobs, seconds, say)
     _answer(result, as_json, e2e_bench.print_result)
     _draw(result, plot, e2e_bench.picture)
+
+
+@app.command()
+def sleepers(
+    as_json: JsonOption = False,
+    count: Annotated[
+        int, typer.Option(min=1, help="Executions that sleep at once.")
+    ] = sleepers_bench.SLEEPERS,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=55, help="How long each sleeps.")
+    ] = sleepers_bench.SECONDS,
+    plot: PlotOption = None,
+) -> None:
+    """One worker that holds many sleeping executions at once: its memory, and whether all stay alive.
+
+    Example:
+
+        shardctl bench sleepers --count 10000 --json
+    """
+    result = sleepers_bench.bench_sleepers(count, seconds, say)
+    _answer(result, as_json, sleepers_bench.print_result)
+    _draw(result, plot, sleepers_bench.picture)
 
 
 HeldOption = Annotated[int, typer.Option(min=1, help="Jobs of the mix, held by all shards together.")]

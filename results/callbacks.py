@@ -21,6 +21,7 @@ from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.execution import Callback
 from shardwheel.ids import text_of
 from shardwheel.logs import get_logger
+from shardwheel.metrics import CALLBACKS
 from shardwheel.retry import Backoff, wait_ms
 from shardwheel.service import Service
 from shardwheel.signature import HEADER, sign
@@ -112,11 +113,13 @@ class Callbacks:
         except (UnavailableError, UsageError) as error:
             await self._failed(callback, str(error))
         else:
+            CALLBACKS.labels("delivered").inc()
             await self._store.callback_delivered(callback)
 
     async def _failed(self, callback: Callback, problem: str) -> None:
         pause = timedelta(milliseconds=wait_ms(BACKOFF, callback.tries, callback.callback_id))
         given_up = timedelta(milliseconds=callback.age_ms) + pause > self._limit
+        CALLBACKS.labels("given_up" if given_up else "failed").inc()
         if given_up:
             self._log.warning(
                 "callback given up",

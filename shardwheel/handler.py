@@ -38,8 +38,13 @@ class Fatal(Exception):  # noqa: N818 - users raise it by this name (contract.md
     """Do not try this execution again: it goes to the dead letters."""
 
 
+class Superseded(Exception):  # noqa: N818 - beside the two above
+    """Raised by `ctx.checkpoint` and `ctx.load_checkpoint`: another attempt has taken over, so stop."""
+
+
 class Handler(NamedTuple):
-    """A registered function with the task type's own defaults (None: the job decides)."""
+    """A registered function. `pool` and `timeout_s` say what it is written for: a job's own values decide
+    where and for how long it runs."""
 
     task: str
     function: Callable[..., Any]
@@ -82,7 +87,8 @@ registry = Registry()
 def handler(
     task: str, *, pool: str = "short", timeout_s: float | None = None, registry: Registry = registry
 ) -> Callable[[_Function], _Function]:
-    """Register a function as the handler of a task type."""
+    """Register a function as the handler of a task type. Where it runs and for how long is the job's to say
+    (`pool`, `timeout_s` of the posting): what is said here is for its readers."""
 
     def register(function: _Function) -> _Function:
         registry.add(task, function, pool, timeout_s)

@@ -52,6 +52,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jwt_audience: str = "shardwheel"
     jwks: str = ""
     handlers: str = ""
+    secret_provider: str = "environment"
+    secret_prefix: str = "SECRET_"
+    secret_folder: str = ""
     data: str = ""
     cache: str = ""
 

@@ -108,5 +108,8 @@ class Webhooks:
             return response.status_code
 
 
-def _said(error: httpx.HTTPError) -> str:
+def _said(error: BaseException) -> str:
+    """What lies at the bottom: the layers above it often say nothing."""
+    while (deeper := error.__cause__ or error.__context__) is not None:
+        error = deeper
     return str(error) or type(error).__name__

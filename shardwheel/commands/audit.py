@@ -14,7 +14,7 @@ from shardwheel.store.audit import AuditFilter, list_audit
 
 app = typer.Typer(help="Who did what to what.", no_args_is_help=True)
 
-COLUMNS = ["at", "actor", "role", "action", "object_kind", "object_id", "details"]
+COLUMNS = ["at", "actor", "role", "action", "object_kind", "object_id"]
 
 
 @app.callback()

@@ -88,3 +88,21 @@ def cancel(
     with connection(data) as conn:
         outcome = cancel_on_record(conn, TENANT, id_of(execution_id), at_the_terminal(), job_id)
     print_thing({"id": execution_id, "outcome": outcome}, output)
+
+
+@app.command()
+def logs(
+    execution_id: ExecutionId,
+    attempt: Annotated[int | None, typer.Option(help="Of this attempt only.", min=1)] = None,
+    data: DataOption = None,
+    output: FormatOption = Format.table,
+) -> None:
+    """Show what an execution's handler logged through `ctx.log`: the last 64 KiB are kept.
+
+    Example:
+
+        shardctl execution logs 01a1… --attempt 2
+    """
+    with connection(data) as conn:
+        lines = executions.get_logs(conn, TENANT, id_of(execution_id), attempt)
+    print_page(lines, None, ["attempt", "at", "level", "text"], output)

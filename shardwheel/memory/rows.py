@@ -22,7 +22,8 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES)
+EXECUTION_LOGS = "execution_logs"
+TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS, *HOLD_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -61,6 +62,8 @@ class Execution(NamedTuple):
     changed_xid: int | None = None
     slotted: bool = False
     held_for: str | None = None
+    checkpoint: bytes = b"null"
+    progress: str = ""
 
 
 class Attempt(NamedTuple):
@@ -69,6 +72,15 @@ class Attempt(NamedTuple):
     outcome: str
     worker: str
     ended_ms: int
+
+
+class LogRow(NamedTuple):
+    execution_id: bytes
+    attempt: int
+    first_line: int
+    tenant_id: str
+    size: int
+    lines: bytes
 
 
 class SkipRange(NamedTuple):

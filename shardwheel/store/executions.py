@@ -10,9 +10,11 @@ from psycopg import Connection
 from shardwheel.errors import NotFoundError
 from shardwheel.execution import ExecutionState
 from shardwheel.ids import first_id_at, text_of
+from shardwheel.output import shown_time
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.callbacks import callbacks_of
 from shardwheel.store.execution_row import ExecutionRow, attempt_as_read
+from shardwheel.store.notes import read_logs
 from shardwheel.store.page import Page, checked_limit, id_of_cursor, page_of
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
@@ -77,3 +79,20 @@ def get_execution(conn: Connection[Any], tenant_id: str, execution_id: bytes) ->
         "attempts": [attempt_as_read(attempt) for attempt in attempts],
         "callbacks": callbacks_of(conn, tenant_id, execution_id),
     }
+
+
+def get_logs(
+    conn: Connection[Any], tenant_id: str, execution_id: bytes, attempt: int | None = None
+) -> list[dict[str, Any]]:
+    """The log lines of an execution that were kept, oldest first, of one attempt or of all, as read."""
+    get_execution(conn, tenant_id, execution_id)
+    return [
+        {
+            "attempt": line.attempt,
+            "number": line.number,
+            "at": shown_time(line.at_ms),
+            "level": line.level,
+            "text": line.text,
+        }
+        for line in read_logs(conn, tenant_id, execution_id, attempt)
+    ]

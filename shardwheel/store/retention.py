@@ -45,7 +45,7 @@ def retire_executions(conn: Connection[Any], keep: Keep, after: bytes, *, most: 
         return Retired(0, None)
     look = {**keep._asdict(), "after": Uuid(after), "most": most}
     looked = conn.execute(sql("old_executions"), look, prepare=False).fetchall()
-    old = [execution_id for execution_id, is_old in looked if is_old]
+    old = [(execution_id, through_ms) for execution_id, through_ms, is_old in looked if is_old]
     goes_on = looked[-1][0] if len(looked) == most else None
     return Retired(_remove(conn, old) if old else 0, goes_on)
 
@@ -62,7 +62,13 @@ def drop_empty_months(conn: Connection[Any], keep: Keep) -> list[str]:
     return list(names)
 
 
-def _remove(conn: Connection[Any], old: list[bytes]) -> int:
-    parameters = {"execution_ids": Uuids(old), "first_id": Uuid(old[0]), "last_id": Uuid(old[-1])}
+def _remove(conn: Connection[Any], old: list[tuple[bytes, int]]) -> int:
+    """Ids, in their order, each with the time through which it may have been fired."""
+    parameters = {
+        "execution_ids": Uuids([execution_id for execution_id, _ in old]),
+        "first_id": Uuid(old[0][0]),
+        "last_id": Uuid(old[-1][0]),
+        "through_ms": max(through_ms for _, through_ms in old),
+    }
     ((count,),) = conn.execute(sql("retire_executions"), parameters, prepare=False)
     return int(count)

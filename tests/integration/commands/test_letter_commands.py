@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 import yaml
+from psycopg.types.json import Json
 from typer.testing import CliRunner
 
 from shardwheel.cli import app, exit_code_of
@@ -149,6 +150,30 @@ def test_an_execution_is_cancelled_on_record_after_asking(shardctl: Commands) ->
     ]
 
 
+def test_the_logs_of_an_execution_by_attempt(shardctl: Commands) -> None:
+    (run,) = shardctl.gate.claim(shardctl.gate.fire()).claimed
+    execution = text_of(run.execution_id)
+    assert shardctl("execution", "logs", execution, "-o", "json").value == {"items": [], "next_cursor": None}
+    for attempt in (1, 2):
+        shardctl.gate.conn.execute(
+            """INSERT INTO shardwheel.execution_logs
+                      (execution_id, attempt, first_line, tenant_id, partition, count, bytes, lines)
+               VALUES (%s, %s, 1, 'default', 7, 1, 9, %s)""",
+            [execution, attempt, Json([[NOON_MS, "info", f"try {attempt}"]])],
+        )
+    lines = shardctl("execution", "logs", execution, "-o", "json").value["items"]
+    assert [line["text"] for line in lines] == ["try 1", "try 2"]
+    (line,) = shardctl("execution", "logs", execution, "--attempt", "2", "-o", "json").value["items"]
+    assert line == {
+        "attempt": 2,
+        "number": 1,
+        "at": "2026-11-18T12:00:00.000Z",
+        "level": "info",
+        "text": "try 2",
+    }
+    assert "try 1" in shardctl("execution", "logs", execution).text
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -165,6 +190,7 @@ def test_an_execution_is_cancelled_on_record_after_asking(shardctl: Commands) ->
         (("dlq", "list", "--cursor", "x"), 2, "cursor"),
         (("execution", "list", "--state", "lost"), 2, "state"),
         (("execution", "get", "0" * 32), 3, "no execution"),
+        (("execution", "logs", "0" * 32), 3, "no execution"),
         (("audit", "list", "--cursor", "x"), 2, "cursor"),
     ],
 )

@@ -11,11 +11,10 @@ import pytest
 
 from shardwheel.execution import Claimed
 from shardwheel.ids import text_of
-from shardwheel.store.arrays import Uuid
 from shardwheel.store.callbacks import callback_delivered, callback_failed, take_callbacks
 from shardwheel.store.executions import get_execution
 from shardwheel.store.requests import cancel_execution
-from shardwheel.wire import Fire, Outcome
+from shardwheel.wire import Fire, FireKind, Outcome
 from tests.integration.store.gate import NOON_MS, Gate, result_of
 
 pytestmark = pytest.mark.servers
@@ -32,9 +31,6 @@ def gate(migrated_database: str) -> Iterator[Gate]:
 
 def claimed(gate: Gate, at_ms: int = NOON_MS, *, job_id: bytes | None = None) -> Claimed:
     (run,) = gate.claim(gate.fire(at_ms, job_id=job_id)).claimed
-    gate.conn.execute(
-        "UPDATE shardwheel.executions SET notify = true WHERE execution_id = %s", [Uuid(run.execution_id)]
-    )
     return run
 
 
@@ -70,7 +66,6 @@ def test_a_retry_is_no_end_and_giving_up_is_one(gate: Gate) -> None:
     gate.settle(result_of(run, Outcome.FAILED))
     assert states(gate, run) == []
     (again,) = gate.claim(gate.fire(attempt=2, schedule_no=0)).claimed
-    gate.conn.execute("UPDATE shardwheel.executions SET notify = true")
     gate.settle(result_of(again, Outcome.FATAL))
     assert states(gate, run) == ["open"]
 
@@ -86,20 +81,16 @@ def test_what_is_cancelled_before_it_was_claimed_is_told_too(gate: Gate) -> None
 
 
 def test_a_skip_that_is_inserted_is_an_end(gate: Gate) -> None:
-    gate.conn.execute(
-        """INSERT INTO shardwheel.executions (execution_id, tenant_id, partition, job_id, kind, origin, state,
-                                              scheduled_at, due_at, notify)
-           VALUES (%s, 't', 7, %s, 0, 'schedule', 'skipped', now(), now(), true)""",
-        [Uuid(gate.fire().execution_id), Uuid(gate.job_id)],
-    )
+    gate.claim(gate.fire(kind=FireKind.SKIP, reason="misfire"))
     assert states(gate, gate.fire()) == ["open"]
 
 
 def test_nobody_is_told_of_a_job_without_a_callback(gate: Gate) -> None:
-    run = claimed(gate)
+    early = claimed(gate)
     gate.update(gate.job_id, callback_url=None)
-    gate.settle(result_of(run))
-    assert states(gate, run) == []
+    late = claimed(gate, NOON_MS + 1)
+    gate.settle(result_of(early), result_of(late))
+    assert states(gate, early) == states(gate, late) == []
 
 
 def test_what_is_taken_comes_again_only_when_its_time_has_come(gate: Gate) -> None:

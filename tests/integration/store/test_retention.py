@@ -12,6 +12,7 @@ import pytest
 from shardwheel.errors import ConflictError
 from shardwheel.keeping import Keep
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.requests import cancel_execution
 from shardwheel.store.retention import (
     FROM_THE_OLDEST,
     OTHERS,
@@ -32,13 +33,17 @@ KEEP = Keep(*(timedelta(days=days) for days in (7, 30, 14, 365, 30)))
 @pytest.fixture
 def gate(migrated_database: str) -> Iterator[Gate]:
     rig = Gate(migrated_database)
-    # The schedule is old, and everything up to a moment ago has met the claim.
-    rig.conn.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
-    rig.conn.execute("UPDATE shardwheel.jobs SET effective_from = now() - interval '90 days'")
-    rig.conn.execute("ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change")
-    set_floor(rig, now_ms(rig))
+    old_schedule(rig)
+    set_floor(rig, now_ms(rig))  # Everything up to a moment ago has met the claim.
     yield rig
     rig.close()
+
+
+def old_schedule(gate: Gate) -> None:
+    """The job's schedule has been as it is for long."""
+    gate.conn.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
+    gate.conn.execute("UPDATE shardwheel.jobs SET effective_from = now() - interval '90 days'")
+    gate.conn.execute("ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change")
 
 
 def now_ms(gate: Gate) -> int:
@@ -77,12 +82,17 @@ def count(gate: Gate, table: str) -> int:
     return int(rows)
 
 
-def test_each_class_goes_at_its_own_age_with_its_attempts(gate: Gate) -> None:
+def test_each_class_goes_at_its_own_age_with_its_attempts_and_logs(gate: Gate) -> None:
     young = [ended(gate, 6.9), ended(gate, 8, Outcome.FATAL), ended(gate, 29, Outcome.CANCELLED)]
     old = [ended(gate, 7.1), ended(gate, 31, Outcome.FATAL), ended(gate, 32, Outcome.CANCELLED)]
+    gate.conn.execute(
+        """INSERT INTO shardwheel.execution_logs
+                  (execution_id, attempt, first_line, tenant_id, partition, count, bytes, lines)
+           SELECT execution_id, 1, 1, tenant_id, partition, 1, 9, '[]' FROM shardwheel.executions"""
+    )
     assert retire(gate) == 3
     assert [gate.row(fire) is None for fire in [*young, *old]] == [False] * 3 + [True] * 3
-    assert count(gate, "attempts") == 3
+    assert count(gate, "attempts") == count(gate, "execution_logs") == 3
     assert retire(gate) == 0
 
 
@@ -117,11 +127,25 @@ def test_nothing_of_a_schedule_that_the_floor_does_not_know_goes(gate: Gate) -> 
     assert gate.claim(fire).claimed == []
 
 
-def test_a_retry_counts_by_when_it_was_due_and_a_cancel_ahead_by_its_time(gate: Gate) -> None:
-    late = ended(gate, 20, due_at="now() - interval '6 days'", ended_at="now() - interval '6 days'")
-    ahead = ended(gate, 6, ended_at="now() - interval '40 days'")
+def test_one_cancelled_ahead_stays_while_its_jitter_may_be_above_the_floor(gate: Gate) -> None:
+    gate.update(gate.job_id, jitter_ms=DAY_MS)
+    old_schedule(gate)
+    fire = gate.fire(now_ms(gate) - 40 * DAY_MS)
+    cancel_execution(gate.conn, "t", fire.execution_id, gate.job_id)
+    gate.conn.execute("UPDATE shardwheel.executions SET ended_at = due_at")
+    set_floor(gate, fire.scheduled_ms + DAY_MS - 1)
     assert retire(gate) == 0
-    assert gate.row(late) and gate.row(ahead)
+    set_floor(gate, fire.scheduled_ms + DAY_MS)
+    assert retire(gate) == 1
+    with pytest.raises(ConflictError):
+        set_back(gate.conn, [7], fire.scheduled_ms + DAY_MS - 1)
+
+
+def test_an_age_counts_from_the_end_or_from_a_time_that_came_later(gate: Gate) -> None:
+    long = ended(gate, 20, ended_at="now() - interval '6 days'")
+    ahead = ended(gate, 10, Outcome.CANCELLED, ended_at="now() - interval '40 days'")
+    assert retire(gate) == 0
+    assert gate.row(long) and gate.row(ahead)
 
 
 def test_a_window_of_catching_up_keeps_rows_longer(gate: Gate) -> None:
