@@ -11,6 +11,7 @@ import typer
 
 from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.alerts import app as alerts_app
+from shardwheel.commands.api import api
 from shardwheel.commands.audit import app as audit_app
 from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
@@ -26,6 +27,7 @@ from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
 from shardwheel.commands.task import app as task_app
+from shardwheel.commands.token import app as token_app
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
@@ -58,6 +60,8 @@ app.command()(worker)
 app.command()(results)
 app.add_typer(alerts_app, name="alerts")
 app.command()(explain)
+app.command()(api)
+app.add_typer(token_app, name="token")
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)

@@ -57,12 +57,20 @@ class Service:
     """One service process: add loops and routes, then `run` until a signal, `stop`, or a loop's failure."""
 
     def __init__(
-        self, role: str, *, host: str = "127.0.0.1", port: int = 0, stop_limit_s: float = 30.0
+        self,
+        role: str,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        address: str = "",
+        stop_limit_s: float = 30.0,
     ) -> None:
+        """`address`: of a door that a loop keeps itself; then none is opened here."""
         self.role = role
         self.health = Health()
         self.stopping = trio.Event()
-        self.address = ""
+        self.address = address
+        self._listeners: list[trio.SocketListener] = []
         self._host = host
         self._port = port
         self._stop_limit_s = stop_limit_s
@@ -95,7 +103,8 @@ class Service:
             await self.open()
         async with trio.open_nursery() as outer:
             await outer.start(self._watch_signals)
-            outer.start_soon(serve, self._routes, self._listeners)
+            if self._listeners:
+                outer.start_soon(serve, self._routes, self._listeners)
             self._log.info("started", address=self.address)
             async with trio.open_nursery() as loops:
                 for _, loop in self._loops:

@@ -46,6 +46,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     http_host: str = "127.0.0.1"
     http_port: int = 0
     secret: str = ""
+    former_secrets: tuple[str, ...] = ()
+    jwt_algorithm: str = "HS256"
+    jwt_issuer: str = "shardwheel"
+    jwt_audience: str = "shardwheel"
+    jwks: str = ""
     handlers: str = ""
     isolated_user: str = ""
     isolated_children: int = 32
@@ -216,6 +221,11 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, name)
         if not least <= value <= most:
             raise UsageError(f"{name}: {value} is out of range; give {least} to {most}", field=name)
+    if settings.jwt_algorithm not in ("HS256", "RS256", "ES256"):
+        raise UsageError(
+            f"jwt_algorithm: {settings.jwt_algorithm!r} is not supported; give HS256, RS256 or ES256",
+            field="jwt_algorithm",
+        )
     if settings.log_format not in ("", "pretty", "json"):
         raise UsageError(
             f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"
