@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from shardwheel.credentials import credential_in
 from shardwheel.destinations import STRICT, CallbackRules, destination_of
-from shardwheel.errors import UsageError
+from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -125,7 +126,11 @@ def _check_texts(posting: JobPosting) -> None:
         refuse(
             "tags", "are too many or too long", f"give at most {MOST_TAGS} of 1 to {LONGEST_TAG} characters"
         )
-    for field, texts in (("task", [posting.task]), ("name", [posting.name]), ("tags", posting.tags)):
+    key = posting.idempotency_key
+    if key is not None and not 1 <= len(key) <= LONGEST_NAME:
+        refuse("idempotency_key", f"has {len(key)} characters", f"give 1 to {LONGEST_NAME}")
+    texts_of = {"task": [posting.task], "name": [posting.name], "tags": posting.tags}
+    for field, texts in (texts_of | {"idempotency_key": [key or ""]}).items():
         if any("\0" in text for text in texts):
             refuse(field, "has a NUL character, which PostgreSQL can't store", "take it out")
     check_params(posting.params)
@@ -138,9 +143,12 @@ def check_params(params: Mapping[str, Any]) -> None:
         raise UsageError(f"params: can't be written as JSON: {error}", field="params") from error
     if len(encoded) > PARAMS_LIMIT_BYTES:
         remedy = f"give at most {PARAMS_LIMIT_BYTES}; pass larger data by reference"
-        refuse("params", f"have {len(encoded)} bytes", remedy)
+        raise TooLargeError(f"params: have {len(encoded)} bytes; {remedy}", field="params")
     if b"\\u0000" in encoded:
         refuse("params", "have a NUL character, which PostgreSQL can't store", "take it out")
+    if (where := credential_in(params)) is not None:
+        remedy = 'store it where the handler runs, and refer to it as {"$secret": "name"}'
+        refuse("params", f"{where} looks like a credential in plain text", remedy)
 
 
 def _check_numbers(posting: JobPosting) -> None:

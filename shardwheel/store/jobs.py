@@ -53,6 +53,11 @@ def get_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     return _one(conn, "read_job", tenant_id, job_id)
 
 
+def lock_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """The job, held against every other change and against claims until this transaction ends."""
+    return _one(conn, "lock_job", tenant_id, job_id)
+
+
 def list_jobs(
     conn: _Connection,
     tenant_id: str,
@@ -61,9 +66,20 @@ def list_jobs(
     limit: int = 100,
     state: str | None = None,
     task: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
 ) -> list[JobRow]:
-    """A page of jobs after this id. Deleted ones only when asked for by state."""
-    parameters = {"tenant_id": tenant_id, "after": Uuid(after), "limit": limit, "state": state, "task": task}
+    """A page of jobs after this id. Deleted ones only when asked for by state. `text`: part of the name or
+    of the task, in whatever case."""
+    parameters = {
+        "tenant_id": tenant_id,
+        "after": Uuid(after),
+        "limit": limit,
+        "state": state,
+        "task": task,
+        "tag": tag,
+        "text": text,
+    }
     return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
 
 
@@ -118,7 +134,7 @@ def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
 
 def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
     """A tombstone stays until retention. Deleting twice is the same as once."""
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.ACTIVE:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
@@ -137,7 +153,7 @@ def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
 
 
 def _lock(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.DELETED:
         raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
     return old

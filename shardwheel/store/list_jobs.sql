@@ -7,5 +7,7 @@ SELECT uuid_send(job_id), tenant_id, partition, kind, state, task, name, params,
  WHERE tenant_id = %(tenant_id)s AND job_id > %(after)s::uuid
    AND (%(state)s::text IS NULL AND state <> 'deleted' OR state = %(state)s)
    AND (%(task)s::text IS NULL OR task = %(task)s)
+   AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
+   AND (%(text)s::text IS NULL OR strpos(lower(name), lower(%(text)s)) > 0 OR strpos(lower(task), lower(%(text)s)) > 0)
  ORDER BY job_id
  LIMIT %(limit)s
