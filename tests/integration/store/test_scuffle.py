@@ -38,7 +38,7 @@ from tests.integration.store.gate import Connection, claim_on, result_of
 pytestmark = pytest.mark.servers
 ALL = range(256)
 ROUNDS = 200
-PARTIES = 4
+PARTIES = 6
 JOBS = 4
 MOST_RUNNING = 3
 RUNNING = "SELECT count(*) FROM shardwheel.executions WHERE state = 'running'"
@@ -99,9 +99,9 @@ class Party:
         return [*work, self._cancel, self._delete, self._steer_job, self._steer_task, self._tell]
 
     def _fire(self, conn: Connection) -> Fire:
-        """Of one of a job's last times: as a shard or a sweep would publish it, or has."""
+        """Of one of a few times that all are at just now: as a shard or a sweep would publish it, or has."""
         job: JobRow = get_job(conn, "t", self._random.choice(self._board.jobs))
-        at_ms = job.effective_from_ms - self._random.randrange(5)
+        at_ms = job.created_ms + self.did.total() // 8 + self._random.randrange(3)
         execution_id = fire_id(job.job_id, job.partition, at_ms)
         attempt = self._random.choice([1, 1, 2])
         head = (FORMAT_VERSION, FireKind.FIRE, execution_id, job.job_id, job.partition, job.schedule_no)
