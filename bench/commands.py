@@ -16,6 +16,7 @@ from shardwheel.bench import enqueue as enqueue_bench
 from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import holds as holds_bench
+from shardwheel.bench import isolated as isolated_bench
 from shardwheel.bench import move as move_bench
 from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
@@ -147,6 +148,25 @@ def e2e(
     result = e2e_bench.bench_e2e(jobs, seconds, say)
     _answer(result, as_json, e2e_bench.print_result)
     _draw(result, plot, e2e_bench.picture)
+
+
+@app.command()
+def isolated(
+    as_json: JsonOption = False,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Isolated no-ops, one after the other.")
+    ] = isolated_bench.RUNS,
+    plot: PlotOption = None,
+) -> None:
+    """What a start of an isolated handler costs, beside Python started anew.
+
+    Example:
+
+        shardctl bench isolated --json
+    """
+    result = isolated_bench.bench_isolated(runs, say)
+    _answer(result, as_json, isolated_bench.print_result)
+    _draw(result, plot, isolated_bench.picture)
 
 
 @app.command()

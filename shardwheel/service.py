@@ -32,20 +32,23 @@ def quieten_collector() -> None:
 
 
 class Health:
-    """The present state of a service's parts: None is well, a text is what is wrong."""
+    """The present state of a service's parts: None is well, a text is what is wrong. What is well may come
+    with a remark all the same: late, but at work."""
 
     def __init__(self) -> None:
         self.parts: dict[str, str | None] = {}
+        self._remarks: dict[str, str] = {}
 
-    def well(self, part: str) -> None:
+    def well(self, part: str, remark: str = "ok") -> None:
         self.parts[part] = None
+        self._remarks[part] = remark
 
     def unwell(self, part: str, reason: str) -> None:
         self.parts[part] = reason
 
     async def route(self, _body: bytes) -> Answer:
         healthy = all(reason is None for reason in self.parts.values())
-        parts = {part: reason or "ok" for part, reason in self.parts.items()}
+        parts = {part: reason or self._remarks[part] for part, reason in self.parts.items()}
         body = msgspec.json.encode({"status": "ok" if healthy else "unwell", "parts": parts})
         return Answer(200 if healthy else 503, body)
 

@@ -52,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jwt_audience: str = "shardwheel"
     jwks: str = ""
     handlers: str = ""
+    isolated_user: str = ""
+    isolated_children: int = 32
     secret_provider: str = "environment"
     secret_prefix: str = "SECRET_"
     secret_folder: str = ""
@@ -62,6 +64,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     isolation_limit_s: int = 60
     leave_limit_s: int = 20
     standbys: int = 1
+    alert_webhooks: tuple[str, ...] = ()
+    alert_pagerduty_key: str = ""
+    alert_pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
+    alert_scrape: tuple[str, ...] = ()
+    alert_oldest_due_s: int = 30
+    alert_horizon_age_s: int = 60
+    alert_floor_age_s: int = 300
     log_level: str = "info"
     log_format: str = ""
 
@@ -196,6 +205,7 @@ def _check(settings: Settings) -> None:
         "isolation_limit_s": (1, 3600),
         "leave_limit_s": (0, 600),
         "standbys": (0, 1),
+        "isolated_children": (1, 10_000),
         "callback_limit_h": (0, 168),
         # Longer than Kafka keeps a fire: a row that is gone too early would let a repeated fire run again.
         "keep_succeeded_d": (KAFKA_RETENTION_D + 2, 3650),
@@ -203,6 +213,9 @@ def _check(settings: Settings) -> None:
         "keep_dead_letters_d": (1, 3650),
         "keep_audit_d": (1, 3650),
         "keep_deleted_jobs_d": (1, 3650),
+        "alert_oldest_due_s": (1, 86_400),
+        "alert_horizon_age_s": (1, 86_400),
+        "alert_floor_age_s": (1, 86_400),
     }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)

@@ -58,22 +58,17 @@ def create(
     given = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "time_zone": time_zone}
     given |= {"pool": pool, "priority": priority, "max_retries": max_retries}  # type: ignore[dict-item]
     body |= {field: value for field, value in given.items() if value is not None}
-    for pair in set_field or []:
-        field, separator, value = pair.partition("=")
-        if not separator:
-            raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
-        body[field] = json_of(value, field)
-    posting = parse_posting(body, current_settings(data).callback_rules)
+    posting = parse_posting(body | fields_of(set_field), current_settings(data).callback_rules)
     with connection(data) as conn:
         (job_id,) = jobs.create_jobs(conn, TENANT, [posting])
-        _print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
+        print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
 
 
 @app.command()
 def get(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Show a job."""
     with connection(data) as conn:
-        _print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
+        print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
 
 
 @app.command("list")
@@ -130,15 +125,26 @@ def delete(
         if not yes and not agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
             raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
         jobs.delete_job(conn, TENANT, job.job_id)
-        _print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
+        print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
 
 
 def _change(job_id: str, data: Any, output: Format, change: Callable[[Any, str, bytes], JobRow]) -> None:
     with connection(data) as conn:
-        _print_job(conn, change(conn, TENANT, id_of(job_id)), output)
+        print_job(conn, change(conn, TENANT, id_of(job_id)), output)
 
 
-def _print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
+def fields_of(pairs: list[str] | None) -> dict[str, Any]:
+    """What `--set FIELD=JSON` says."""
+    fields: dict[str, Any] = {}
+    for pair in pairs or []:
+        field, separator, value = pair.partition("=")
+        if not separator:
+            raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
+        fields[field] = json_of(value, field)
+    return fields
+
+
+def print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
     print_thing(_shown(job, jobs.read_now_ms(conn)), output)
 
 

@@ -12,6 +12,7 @@ from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_kafka, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
 from shardwheel.results.callbacks import Callbacks
+from shardwheel.results.lag import LagWatch
 from shardwheel.results.letters import LetterMirror
 from shardwheel.results.processor import Processor
 from shardwheel.results.retiring import Retiring
@@ -49,6 +50,7 @@ async def _run(settings: Settings) -> None:
     async with open_pool(settings, "results", 2) as pool, open_pool(settings, "ends", 2) as ends:
         Processor(service, PostgresStore(pool), bus).add_to_service()
         await _add_ends(service, settings, EndStore(ends))
+        LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
 

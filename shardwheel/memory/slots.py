@@ -32,12 +32,9 @@ class Wanted(NamedTuple):
 
 
 def locked_type(transaction: Transaction, name: TaskName) -> LimitedType:
-    """FOR SHARE, as of the claim; a task without a row has no limits."""
-    if transaction.get(TASK_TYPES, name) is None:
-        return LimitedType(name)
+    """FOR SHARE, as of the claim. Without a row too: whoever makes it waits for the claims under way."""
     transaction.lock(TASK_TYPES, name)
-    row: LimitedType = transaction.get(TASK_TYPES, name)
-    return row
+    return type_of(transaction, name)
 
 
 def type_of(transaction: Transaction, name: TaskName) -> LimitedType:

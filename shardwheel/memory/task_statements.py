@@ -33,6 +33,17 @@ _OF_A_TASK = ("task_paused", "concurrency", "rate_limit", "breaker_open", "handl
 # --- task types ---------------------------------------------------------------------------------------
 
 
+@statement("has_task_type")
+def has_task_type(transaction: Transaction, given: Given) -> list[Any]:
+    return [] if transaction.get(TASK_TYPES, TaskName(given["tenant_id"], given["task"])) is None else [(1,)]
+
+
+@statement("lock_task_types")
+def lock_task_types(transaction: Transaction, given: Given) -> list[Any]:
+    """Nothing to do: the twin's claims lock a task type whether it has a row or not."""
+    return []
+
+
 @statement("set_task_type")
 def set_task_type(transaction: Transaction, given: Given) -> list[Any]:
     name = TaskName(given["tenant_id"], given["task"])

@@ -20,6 +20,8 @@ _LONGEST_NAME = 200
 
 def pause_task(conn: Connection[Any], tenant_id: str, task: str, by: str) -> TaskType:
     """From the acknowledgement on nothing of it is claimed: it is held. Said twice, the same."""
+    if conn.execute(sql("has_task_type"), {"tenant_id": tenant_id, "task": task}).fetchone() is None:
+        conn.execute(sql("lock_task_types"))
     _set(conn, tenant_id, task, {"paused": True, "paused_by": by})
     return get_task(conn, tenant_id, task)
 

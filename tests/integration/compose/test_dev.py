@@ -125,15 +125,8 @@ def test_the_life_of_a_stack(start: Callable[..., Dev], tmp_path: Path) -> None:
 
     status = shardctl("dev", "status", "--data", str(first.data), "-o", "json")
     rows = msgspec.json.decode(status.stdout)
-    assert [row["role"] for row in rows] == [
-        "supervisor",
-        "postgres",
-        "etcd",
-        "kafka",
-        "results",
-        "shard",
-        "api",
-    ]
+    servers, services = ["postgres", "etcd", "kafka"], ["results", "shard", "api", "alerts"]
+    assert [row["role"] for row in rows] == ["supervisor", *servers, *services]
     for row in rows:
         assert process.alive(row["pid"])
         assert row["state"] == "running"
@@ -166,7 +159,7 @@ def test_the_life_of_a_stack(start: Callable[..., Dev], tmp_path: Path) -> None:
         SHARDWHEEL_KAFKA_BOOTSTRAP=stack.settings["kafka_bootstrap"],
     )
     beside = second.wait_until_up()
-    assert [row.role for row in beside.processes] == ["supervisor", "etcd", "results", "api"]
+    assert [row.role for row in beside.processes] == ["supervisor", "etcd", "results", "api", "alerts"]
     assert beside.settings["etcd_endpoints"] != stack.settings["etcd_endpoints"]
     theirs = everyone(beside)
     assert shardctl("dev", "stop", "--data", str(second.data)).returncode == 0
