@@ -79,6 +79,13 @@ ATTEMPT: dict[str, Any] = {
     "started_at": "2026-11-20T08:00:00.021Z",
     "ended_at": "2026-11-20T08:00:00.310Z",
 }
+LOG_LINE: dict[str, Any] = {
+    "attempt": 1,
+    "number": 1,
+    "at": "2026-11-20T08:00:00.120Z",
+    "level": "info",
+    "text": "sent to a@b.c",
+}
 LETTER: dict[str, Any] = {
     "id": LETTER_ID,
     "execution_id": EXECUTION_ID,

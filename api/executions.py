@@ -9,9 +9,11 @@ from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, text_of
 from shardwheel.store.audit import Actor, write_audit
-from shardwheel.store.executions import ExecutionFilter, get_execution, list_executions
+from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
 from shardwheel.store.link import Connection
 from shardwheel.store.requests import cancel_execution
+
+MOST_ATTEMPTS = 1_000_000
 
 SPAN_WORDS = (
     Word("from", "Scheduled at this time or later.", "2026-11-20T00:00:00Z"),
@@ -39,6 +41,12 @@ async def list_of_job(ask: Ask) -> Reply:
 
 async def get(ask: Ask) -> Reply:
     return Reply(await ask.desk.pool.run(ask.tenant, get_execution, ask.id))
+
+
+async def logs(ask: Ask) -> Reply:
+    attempt = ask.query.number("attempt", 0, MOST_ATTEMPTS) or None
+    lines = await ask.desk.pool.run(ask.tenant, get_logs, ask.id, attempt)
+    return Reply({"items": lines, "next_cursor": None})
 
 
 async def cancel(ask: Ask) -> Reply:
@@ -104,6 +112,16 @@ ROUTES = (
         "Attempts are the oldest first.",
         views.ExecutionWithAttempts,
         examples.EXECUTION | {"attempts": [examples.ATTEMPT], "callbacks": []},
+    ),
+    Route(
+        "GET",
+        "/executions/{id}/logs",
+        logs,
+        "What an execution's handler logged",
+        "Through `ctx.log`, oldest first; the last 64 KiB are kept.",
+        views.LogPage,
+        examples.page(examples.LOG_LINE),
+        query=(Word("attempt", "Of this attempt only.", 1),),
     ),
     Route(
         "POST",

@@ -22,6 +22,7 @@ READ_S = 60.0
 # However many tokens name unknown keys: the key set is read at most so often.
 BETWEEN_S = 5.0
 FETCH_LIMIT_S = 5.0
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 async def read_keys(settings: Settings) -> dict[str, Any]:
@@ -45,6 +46,10 @@ async def _document(source: str) -> bytes:
             return await trio.Path(Path(source)).read_bytes()
         except OSError as error:
             raise UsageError(f"jwks: {source}: {error.strerror}; give a file", field="jwks") from error
+    url = httpx.URL(source)
+    if url.scheme != "https" and url.host not in LOOPBACK:
+        # Whoever sits on the way could hand us keys of their own.
+        raise UsageError(f"jwks: {source} is not https://; give such an address, or a file", field="jwks")
     try:
         async with httpx.AsyncClient(timeout=FETCH_LIMIT_S) as client:
             return (await client.get(source)).raise_for_status().content

@@ -48,6 +48,7 @@ def uvicorn_for(app: App) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=BACKLOG,
         timeout_keep_alive=IDLE_LIMIT_S,
         timeout_graceful_shutdown=DRAIN_LIMIT_S,

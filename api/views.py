@@ -139,6 +139,19 @@ class ExecutionPage(View):
     next_cursor: Cursor
 
 
+class LogLine(View):
+    attempt: int
+    number: Annotated[int, Meta(description="Each attempt counts its lines from 1.")]
+    at: At
+    level: str
+    text: str
+
+
+class LogPage(View):
+    items: list[LogLine]
+    next_cursor: Cursor
+
+
 class OutcomeView(View):
     outcome: Literal["cancelled", "already_running", "already_done"]
 

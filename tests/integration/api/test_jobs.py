@@ -208,6 +208,23 @@ def test_executions_are_read_with_attempts_and_cancelled(api: Rig) -> None:
     assert api.call("GET", f"/executions/{uuid.uuid4()}").status_code == 404
 
 
+def test_the_log_of_an_execution(api: Rig) -> None:
+    execution_id = api.execution()
+    with psycopg.connect(api.dsn) as conn:
+        conn.execute(
+            """INSERT INTO shardwheel.execution_logs
+                      (execution_id, attempt, first_line, tenant_id, partition, count, bytes, lines)
+               SELECT %s, attempt, 1, 'acme', 7, 1, 9, '[[1795003200000, "info", "one line"]]'
+                 FROM generate_series(1, 2) AS attempt""",
+            [execution_id],
+        )
+    lines = api.call("GET", f"/executions/{execution_id}/logs").json()["items"]
+    msgspec.convert(lines, list[views.LogLine])
+    assert [(line["attempt"], line["text"]) for line in lines] == [(1, "one line"), (2, "one line")]
+    second = api.call("GET", f"/executions/{execution_id}/logs?attempt=2").json()["items"]
+    assert second == lines[1:]
+
+
 def test_dead_letters_are_redriven_and_discarded(api: Rig) -> None:
     first, second, third = (api.letter("letters") for _ in range(3))
     redriven = api.call("POST", f"/dead-letters/{first}:redrive", tenant="letters")

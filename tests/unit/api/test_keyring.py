@@ -36,6 +36,7 @@ async def test_secrets_present_and_former() -> None:
         (Settings(secret="short"), "secret"),
         (Settings(jwt_algorithm="RS256"), "jwks"),
         (Settings(jwt_algorithm="ES256", jwks="/no/such/file"), "jwks"),
+        (Settings(jwt_algorithm="ES256", jwks="http://keys.example.org/jwks.json"), "jwks"),
     ],
 )
 def test_what_is_missing_is_said_by_name(settings: Settings, field: str) -> None:
