@@ -12,6 +12,7 @@ import typer
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
+from shardwheel.bench import enqueue as enqueue_bench
 from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import holds as holds_bench
@@ -258,6 +259,19 @@ def move(
     result = move_bench.bench_move(held, seconds, say)
     _answer(result, as_json, move_bench.print_result)
     _draw(result, plot, pauses.picture)
+
+
+@app.command()
+def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 45.0, plot: PlotOption = None) -> None:
+    """Jobs stored and read a second through the API, singly and by batch; when a shard has them.
+
+    Example:
+
+        shardctl bench enqueue --json --plot enqueue.png
+    """
+    result = enqueue_bench.bench_enqueue(seconds, say)
+    _answer(result, as_json, enqueue_bench.print_result)
+    _draw(result, plot, enqueue_bench.picture)
 
 
 def parse_count(text: str) -> int:
