@@ -17,7 +17,7 @@ from shardwheel.errors import UnavailableError
 from shardwheel.execution import UnpublishedLetter
 from shardwheel.ports import Bus, Message
 from shardwheel.service import Service
-from shardwheel.topics import DEAD_LETTERS
+from shardwheel.topics import DEAD_LETTERS, letter_topics
 
 AT_ONCE = 50
 PAUSE_S = 2.0
@@ -38,7 +38,9 @@ class LetterMirror:
     def __init__(self, service: Service, store: LetterStore, bus: Bus, topic_partitions: int) -> None:
         self._service = service
         self._store = store
+        self._bus = bus
         self._topic_partitions = topic_partitions
+        self._topic_exists = False
         self._producer = bus.producer()
         self._ticket = 0
         self._under_way: list[bytes] = []
@@ -67,6 +69,9 @@ class LetterMirror:
 
     async def run_once(self) -> int:
         """How many letters the topic has now that it had not before."""
+        if not self._topic_exists:
+            await self._bus.ensure_topics(letter_topics(self._topic_partitions))
+            self._topic_exists = True
         if not self._under_way:
             letters = await self._store.take_letters(AT_ONCE)
             if not letters:

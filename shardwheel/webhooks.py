@@ -9,6 +9,7 @@ no second resolve, no connection used twice (two names may share an address), no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Protocol
 
 import httpx
@@ -48,7 +49,12 @@ class Webhooks:
             headers={"User-Agent": "Shardwheel"},
         )
 
-    async def aclose(self) -> None:
+    async def __aenter__(self) -> Webhooks:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self._client.aclose()
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:

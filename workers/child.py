@@ -28,7 +28,7 @@ from shardwheel.isolation import Limits
 from shardwheel.workers.confine import raise_memory_limit
 from shardwheel.workers.context import PlainContext
 from shardwheel.workers.ending import encode_output, told
-from shardwheel.workers.frames import Answer, Call, Finished, Order, encode, receive
+from shardwheel.workers.frames import Answer, Call, Finished, Order, Started, encode, receive
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -54,9 +54,9 @@ class Line:
             raise _ERRORS.get(answer.error_class, UsageError)(answer.message)
         return answer.value
 
-    def tell(self, finished: Finished) -> None:
+    def tell(self, frame: Started | Finished) -> None:
         with self._one_at_a_time:
-            self._channel.sendall(encode(finished))
+            self._channel.sendall(encode(frame))
 
 
 class ChildDesk:
@@ -82,6 +82,7 @@ class ChildDesk:
 def live(order: Order, channel: socket.socket, confine: Callable[[], None]) -> NoReturn:
     """Run the attempt in this process, confined, and end the process."""
     line = Line(channel)
+    line.tell(Started(os.getpid()))
     _speak_up()
     finished = _confined(confine) or _attempt(order, line)
     sys.stdout.flush()

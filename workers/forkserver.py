@@ -119,10 +119,11 @@ class _Server:
             if poll.poll(LOOK_MS):
                 packet, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not packet:
-                    return
+                    break
                 for descriptor in descriptors:
                     self._start(descriptor)
             self._look_after()
+        self._look_after()
 
     def _start(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -136,13 +137,18 @@ class _Server:
             self._keepers.add(pid)
 
     def _look_after(self) -> None:
+        """Forget the keepers that have ended, and end whatever one of them was killed away from."""
         try:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 self._keepers.discard(pid)
+            # Each that ends leaves its own children to us: until there are none.
+            while orphans := set(children()) - self._keepers:
+                for orphan in orphans:
+                    kill_quietly(orphan)
+                for orphan in orphans:
+                    os.waitpid(orphan, 0)
         except ChildProcessError:
             return
-        for orphan in set(children()) - self._keepers:
-            kill_quietly(orphan)
 
 
 def _end_as_keeper(channel: socket.socket, ground: Ground) -> None:

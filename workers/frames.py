@@ -4,8 +4,8 @@ Their sockets are Unix sockets of the kind that keeps packets whole (SOCK_SEQPAC
 was sent or not at all, and there is no length to read, to trust, or to get out of step with. A frame has a
 limit; a longer one is refused by whoever would send it.
 
-    worker ── Order, Answer, Stop ──▸ keeper ── Answer ──▸ child
-    worker ◂── Started, Output, Call, Ended ── keeper ◂── Call, Finished ── child
+    worker ── Order, Answer, Stop ──▸ keeper ── Order, Answer ──▸ child
+    worker ◂── Started, Output, Call, Ended ── keeper ◂── Started, Call, Finished ── child
 
 Nothing is pickled: what comes from a child can be wrong, but it can't be code.
 """
@@ -49,6 +49,8 @@ class Order(msgspec.Struct, tag="order", array_like=True, frozen=True):
 
 
 class Started(msgspec.Struct, tag="started", array_like=True, frozen=True):
+    """The child has its order: from now on the attempt counts, whatever becomes of it."""
+
     pid: int
 
 

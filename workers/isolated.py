@@ -6,7 +6,8 @@ its keeper is told to stop it, and it counts as running until nothing of it is l
 twice: its lease goes on, and its place is not given to another too early.
 
     Isolation.run    start ── Setup ▸ ◂ Ready ── wait for its end ── start again …
-    Isolation.call   channel ▸ fork server   Order ▸   ◂ Started, Output, Call … Ended
+                     channel ▸ fork server, a few ahead
+    Isolation.call   Order ▸   ◂ Started, Output, Call … Ended
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import subprocess
 import sys
 from array import array
+from collections import deque
 from collections.abc import Mapping
 from socket import SCM_RIGHTS, SOL_SOCKET
 
@@ -35,6 +37,8 @@ ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "TMPDIR"
 ADDED_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 PART = "isolation"
 PAUSE_S = 0.5
+# So many children wait for an attempt, forked ahead.
+READY = 2
 LEAVE_S = 5.0
 _COMMAND = (
     "import sys; sys.path[:] = sys.argv[3:]; from shardwheel.workers.forkserver import main; "
@@ -84,6 +88,8 @@ class Isolation:
         self._control: trio.socket.SocketType | None = None
         self._there_is_one = trio.Event()
         self._one_at_a_time = trio.Lock()
+        self._ready: deque[trio.socket.SocketType] = deque()
+        self._one_has_begun = trio.Event()
         # What an operator should know, each said once.
         self.warnings: list[str] = []
         self._log = get_logger(part=PART)
@@ -115,6 +121,8 @@ class Isolation:
                 return await self._use(control)
             finally:
                 self._control, self._there_is_one = None, trio.Event()
+                while self._ready:
+                    self._ready.popleft().close()
                 control.close()
                 await _await_end(process)
 
@@ -143,8 +151,23 @@ class Isolation:
         if self._task_status is not None:
             self._task_status.started()
             self._task_status = None
-        await receive(control)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_some_ready)
+            await receive(control)
+            nursery.cancel_scope.cancel()
         return "it died"
+
+    async def _keep_some_ready(self) -> None:
+        """Children forked ahead. One that was used is replaced when its handler has begun, not before: it
+        would be in its way."""
+        while True:
+            self._one_has_begun = trio.Event()
+            while len(self._ready) < READY:
+                channel = await self._open_channel()
+                if channel is None:
+                    return
+                self._ready.append(channel)
+            await self._one_has_begun.wait()
 
     def _say_once(self, warnings: list[str]) -> None:
         for warning in warnings:
@@ -167,20 +190,39 @@ class Isolation:
 
     async def _attempt(self, order: Order, child: InChild) -> End | None:
         """None: it was not begun, since the fork server died or could not fork."""
-        packet, control = encode(order), self._control
-        if control is None:
-            return None
+        while self._ready:
+            end = await self._follow(self._ready.popleft(), order, child)
+            if end is not None:  # Else it has died while it waited.
+                return end
+        channel = await self._open_channel()
+        return None if channel is None else await self._follow(channel, order, child)
+
+    async def _open_channel(self) -> trio.socket.SocketType | None:
+        """A channel to a keeper that is about to be forked; None if there is nobody to fork it."""
         ours, theirs = channel_pair()
-        with trio.socket.from_stdlib_socket(ours) as channel:
-            attempt = IsolatedAttempt(channel, order.limits, child)
-            with theirs:
-                try:
-                    rights = [(SOL_SOCKET, SCM_RIGHTS, array("i", [theirs.fileno()]))]
-                    async with self._one_at_a_time:
-                        await control.sendmsg([b"\0"], rights)
-                    await channel.send(packet)
-                except (OSError, trio.ClosedResourceError):
-                    return None
+        channel = trio.socket.from_stdlib_socket(ours)
+        with theirs:
+            try:
+                async with self._one_at_a_time:
+                    if self._control is not None:
+                        rights = [(SOL_SOCKET, SCM_RIGHTS, array("i", [theirs.fileno()]))]
+                        await self._control.sendmsg([b"\0"], rights)
+                        return channel
+            except (OSError, trio.ClosedResourceError):
+                pass
+            except trio.Cancelled:
+                channel.close()
+                raise
+        channel.close()
+        return None
+
+    async def _follow(self, channel: trio.socket.SocketType, order: Order, child: InChild) -> End | None:
+        with channel:
+            attempt = IsolatedAttempt(channel, order.limits, child, self._one_has_begun.set)
+            try:
+                await channel.send(encode(order))
+            except OSError:
+                return None
             try:
                 return await attempt.follow()
             except trio.Cancelled:

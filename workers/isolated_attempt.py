@@ -3,6 +3,8 @@ nothing is left. Calls of `ctx` are answered on the way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from shardwheel.errors import UsageError
@@ -31,10 +33,15 @@ _DESERTED = End(Outcome.FAILED, "ChildDied", "its process and its keeper are gon
 
 
 class IsolatedAttempt:
-    def __init__(self, channel: trio.socket.SocketType, limits: Limits, child: InChild) -> None:
+    """`began` is called when the handler is about to be."""
+
+    def __init__(
+        self, channel: trio.socket.SocketType, limits: Limits, child: InChild, began: Callable[[], None]
+    ) -> None:
         self._channel = channel
         self._limits = limits
         self._child = child
+        self._began = began
         self._owes_answer = False
 
     async def follow(self) -> End | None:
@@ -45,6 +52,8 @@ class IsolatedAttempt:
                 return End(Outcome.FAILED, "ChildDied", str(error))
             if frame is None:
                 return _DESERTED if self._child.has_begun else None
+            if isinstance(frame, Ended) and not self._child.has_begun:
+                return None  # It died while it waited for an attempt.
             if isinstance(frame, Ended):
                 self._child.drop(frame.dropped_bytes, self._limits.output_kb)
                 return verdict(frame, self._limits, self._child.known)
@@ -67,6 +76,7 @@ class IsolatedAttempt:
     async def _heed(self, frame: Frame) -> None:
         if isinstance(frame, Started):
             self._child.has_begun = True
+            self._began()
         elif isinstance(frame, Output):
             self._child.hear(frame.data)
         elif isinstance(frame, Call):

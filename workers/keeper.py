@@ -58,22 +58,24 @@ class Ground(NamedTuple):
 
 
 def keep(channel: socket.socket, ground: Ground) -> None:
-    """Take the order, fork the child, and stay until nothing of it is left."""
+    """Fork the child, wait for an order (for a while, perhaps: some are kept ready), pass it on, and stay
+    until nothing of it is left."""
     keep_only({channel.fileno()}, ground.own)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    channel.settimeout(SEND_LIMIT_S)
-    order = receive(channel)
-    if not isinstance(order, Order) or _is_deserted(channel):
-        return
     ours, theirs = channel_pair()
     output, spout = os.pipe()
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
         own = frozenset({channel.fileno(), ours.fileno(), output})
-        _become_child(order, theirs, spout, keeper, ground._replace(own=own))
+        _become_child(theirs, spout, keeper, ground._replace(own=own))
     theirs.close()
     os.close(spout)
+    order = receive(channel)
+    if not isinstance(order, Order) or _is_deserted(channel) or not _pass_on(order, ours):
+        _end_whole(child)
+        return
+    channel.settimeout(SEND_LIMIT_S)
     _Keeper(order, channel, ours, output, child).run()
 
 
@@ -87,7 +89,16 @@ def kill_quietly(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _become_child(order: Order, channel: socket.socket, spout: int, keeper: int, ground: Ground) -> NoReturn:
+def _pass_on(order: Order, line: socket.socket) -> bool:
+    """False: the child has died while it waited, so the attempt has not begun."""
+    try:
+        line.sendall(encode(order))
+    except ConnectionError:
+        return False
+    return True
+
+
+def _become_child(channel: socket.socket, spout: int, keeper: int, ground: Ground) -> NoReturn:
     try:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -95,11 +106,10 @@ def _become_child(order: Order, channel: socket.socket, spout: int, keeper: int,
         os.dup2(spout, 1)
         os.dup2(spout, 2)
         keep_only({channel.fileno()}, ground.own | {spout})
-        live(
-            order,
-            channel,
-            lambda: confine(order.limits, ground.user, parent=keeper, fenced=ground.fenced),
-        )
+        order = receive(channel)
+        if isinstance(order, Order):
+            limits = order.limits
+            live(order, channel, lambda: confine(limits, ground.user, parent=keeper, fenced=ground.fenced))
     except BaseException:
         traceback.print_exc()  # Into its output: the last that is known of it.
     finally:
@@ -135,7 +145,6 @@ class _Keeper:
 
     def run(self) -> None:
         try:
-            self._send(Started(self._child))
             while not self._over:
                 self._step()
         except UsageError:
@@ -170,7 +179,7 @@ class _Keeper:
         frame = receive(self._line)
         if isinstance(frame, Finished):
             self._finished, self._over = frame, True
-        elif isinstance(frame, Call):
+        elif isinstance(frame, Started | Call):
             self._send(frame)
         elif frame is None:
             self._poll.unregister(self._line)

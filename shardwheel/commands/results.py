@@ -20,7 +20,7 @@ from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.ends import EndStore
 from shardwheel.store.postgres import PostgresStore
-from shardwheel.topics import letter_topics, result_topics
+from shardwheel.topics import result_topics
 from shardwheel.webhooks import Webhooks
 
 
@@ -47,20 +47,21 @@ async def _run(settings: Settings) -> None:
     await service.open()
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
-    async with open_pool(settings, "results", 2) as pool, open_pool(settings, "ends", 2) as ends:
+    async with (
+        open_pool(settings, "results", 2) as pool,
+        open_pool(settings, "ends", 2) as ends,
+        Webhooks(settings.callback_rules) as webhooks,
+    ):
         Processor(service, PostgresStore(pool), bus).add_to_service()
-        await _add_ends(service, settings, EndStore(ends))
+        _add_ends(service, settings, EndStore(ends), webhooks)
         LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
 
 
-async def _add_ends(service: Service, settings: Settings, store: EndStore) -> None:
+def _add_ends(service: Service, settings: Settings, store: EndStore, webhooks: Webhooks) -> None:
     """What follows the settling, on connections of its own: whatever it waits for, no result does."""
-    kafka = open_kafka(settings)
-    await kafka.ensure_topics(letter_topics(settings.topic_partitions))
-    LetterMirror(service, store, kafka, settings.topic_partitions).add_to_service()
+    LetterMirror(service, store, open_kafka(settings), settings.topic_partitions).add_to_service()
     limit = timedelta(hours=settings.callback_limit_h)
-    webhooks = Webhooks(settings.callback_rules)
     Callbacks(service, store, webhooks, secret=settings.callback_secret, limit=limit).add_to_service()
     Retiring(service, store, settings.keep).add_to_service()

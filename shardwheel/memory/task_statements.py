@@ -22,7 +22,7 @@ from shardwheel.memory.hold_rows import (
     WorkerRow,
 )
 from shardwheel.memory.rows import EXECUTIONS, JOBS
-from shardwheel.memory.slots import type_of
+from shardwheel.memory.slots import lock_whole_table, type_of
 from shardwheel.memory.transaction import Transaction
 
 _SPAN_MS = 30_000
@@ -40,7 +40,7 @@ def has_task_type(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("lock_task_types")
 def lock_task_types(transaction: Transaction, given: Given) -> list[Any]:
-    """Nothing to do: the twin's claims lock a task type whether it has a row or not."""
+    lock_whole_table(transaction)
     return []
 
 

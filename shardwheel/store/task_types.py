@@ -20,8 +20,6 @@ _LONGEST_NAME = 200
 
 def pause_task(conn: Connection[Any], tenant_id: str, task: str, by: str) -> TaskType:
     """From the acknowledgement on nothing of it is claimed: it is held. Said twice, the same."""
-    if conn.execute(sql("has_task_type"), {"tenant_id": tenant_id, "task": task}).fetchone() is None:
-        conn.execute(sql("lock_task_types"))
     _set(conn, tenant_id, task, {"paused": True, "paused_by": by})
     return get_task(conn, tenant_id, task)
 
@@ -82,5 +80,7 @@ def _set(conn: Connection[Any], tenant_id: str, task: str, change: dict[str, Any
         "burst": None,
     }
     named = {"tenant_id": tenant_id, "task": task}
+    if conn.execute(sql("has_task_type"), named).fetchone() is None:
+        conn.execute(sql("lock_task_types"))
     conn.execute(sql("set_task_type"), values | change | named)
     conn.execute(sql("fit_task_slots"), named)

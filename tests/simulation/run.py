@@ -39,7 +39,7 @@ from tests.simulation.faults import Chaos
 from tests.simulation.people import People
 from tests.simulation.tables import CANCELS, NOTES, tables_of
 from tests.simulation.umpire import Umpire
-from tests.simulation.world import PARTITIONS, TASKS, World, leaves
+from tests.simulation.world import PARTITIONS, TASKS, World, is_limited, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
@@ -52,7 +52,9 @@ _LIMITS: dict[str, Any] = {
     "workers.worker.WAIT_S": 2.0,
     "results.processor.WAIT_S": 2.0,
     "clock.SAMPLES": 1,
-    # A few runs open a breaker, and it looks again before everything is over.
+}
+# Where there are breakers and budgets, a few runs open or spend them, and a breaker looks again in time.
+_TIGHT_LIMITS: dict[str, Any] = {
     "store.tallies.BREAKER_RUNS": 5,
     "store.tallies.BREAKER_OPEN_S": 6,
     "limits.RETRIES_ALWAYS": 6,
@@ -192,7 +194,7 @@ def _from_seed(seed: int) -> Iterator[None]:
         stack.enter_context(patch("trio._core._run._r", random.Random(seed)))
         stack.enter_context(patch("shardwheel.store.jobs.new_job_id", new_job_id))
         stack.enter_context(patch("shardwheel.workers.worker.uuid", tokens))
-        for name, value in _LIMITS.items():
+        for name, value in (_LIMITS | (_TIGHT_LIMITS if is_limited(seed) else {})).items():
             stack.enter_context(patch(f"shardwheel.{name}", value))
         stack.enter_context(patch.dict("shardwheel.store.claim.LEASES", short=timedelta(seconds=8)))
         stack.enter_context(patch.dict("shardwheel.workers.worker.HEARTBEAT_S", short=2.5))

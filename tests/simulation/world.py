@@ -82,6 +82,11 @@ def name_of(role: str, birth: int) -> str:
     return f"{role}-{birth}"
 
 
+def is_limited(seed: int) -> bool:
+    """Every fourth seed has limits, breakers and jobs that must not overlap."""
+    return seed % 4 == 3
+
+
 class World:
     def __init__(self, seed: int, registry: Registry) -> None:
         self.random = random.Random(seed)
@@ -93,8 +98,7 @@ class World:
         self.old_registry = Registry()
         self.processes: dict[str, Process] = {}
         self.healed = False
-        # Every fourth seed has limits, breakers and jobs that must not overlap.
-        self.limited = seed % 4 == 3
+        self.limited = is_limited(seed)
         # Handlers take seconds.
         self.slow = False
         # What shaky handlers need is away.

@@ -24,7 +24,7 @@ from shardwheel.store.ends import EndStore
 from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.letters import get_letter, list_letters
 from shardwheel.store.pool import Pool
-from shardwheel.topics import DEAD_LETTERS, letter_topics
+from shardwheel.topics import DEAD_LETTERS
 from shardwheel.webhooks import Webhooks
 from shardwheel.wire import Outcome
 from tests.integration.store.gate import Gate, result_of
@@ -88,7 +88,6 @@ async def test_one_that_never_takes_it_is_given_up_and_says_so(gate: Gate) -> No
 async def test_the_topic_has_what_the_letter_has(gate: Gate) -> None:
     end(gate, Outcome.FATAL, error_class="ValueError", message="no", traceback="line 1")
     bus = MemoryBus(MemoryKafka())
-    await bus.ensure_topics(letter_topics(4))
     async with Pool(gate.dsn, name="ends", size=2) as pool:
         mirror = LetterMirror(Service("r"), EndStore(pool), bus, 4)
         assert await mirror.run_once() == 1

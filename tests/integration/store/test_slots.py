@@ -9,7 +9,7 @@ import pytest
 from shardwheel.execution import FIRST_PAGES, Claimed
 from shardwheel.store.held import sweep_held, sweep_slots
 from shardwheel.store.settle import settle
-from shardwheel.store.task_types import limit_task, pause_task, resume_task
+from shardwheel.store.task_types import limit_task, pause_task
 from shardwheel.wire import Fire
 from tests.integration.store.blocking import LIMIT_S, blocked
 from tests.integration.store.gate import NOON_MS, Connection, Gate, claim_on, result_of
@@ -133,6 +133,18 @@ def test_a_sweep_waits_for_a_claim_that_takes_the_slot(queue: Gate) -> None:
     assert queue.state(held) == HELD
 
 
+def test_a_settling_does_not_wait_for_a_claim_that_looks_at_what_is_held(queue: Gate) -> None:
+    first, held = running(queue), queue.fire(NOON_MS + 1)
+    queue.claim(held)
+    with queue.connect() as worker:
+        assert claim_on(worker, held).duplicates == 1
+        queue.conn.execute("SET lock_timeout = '1s'")  # They would wait for each other if that claimed more.
+        assert queue.settle(result_of(first)) == {"succeeded": 1}
+        worker.commit()
+    sweep_held(queue.conn, ALL, FIRST_PAGES)
+    assert queue.state(held) == ("queued", None, 1)
+
+
 # --- slots of a task ----------------------------------------------------------------------------------
 
 
@@ -212,7 +224,7 @@ def pause(conn: Connection) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_a_claim_waits_for_a_pause_of_its_task_and_obeys_it(gate: Gate, known: bool) -> None:
     if known:
-        resume_task(gate.conn, "t", "work")
+        limit(gate, 3)
     fire = gate.fire()
     with gate.connect() as people:
         pause_task(people, "t", "work", "ada")
@@ -224,7 +236,7 @@ def test_a_claim_waits_for_a_pause_of_its_task_and_obeys_it(gate: Gate, known: b
 @pytest.mark.parametrize("known", [True, False])
 def test_a_pause_of_a_task_waits_for_a_claim_that_is_under_way(gate: Gate, known: bool) -> None:
     if known:
-        resume_task(gate.conn, "t", "work")
+        limit(gate, 3)
     fire: Fire = gate.fire()
     with gate.connect() as worker:
         claim_on(worker, fire)

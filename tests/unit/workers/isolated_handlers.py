@@ -147,8 +147,10 @@ def betray(ctx: Any, params: Any) -> Any:
 def family(ctx: Any, params: Any) -> None:
     """Start what goes away into a session of its own, say who is who, and never look at ctx.cancelled."""
     runaway = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    shell = subprocess.Popen(["sh", "-c", "sleep 600 & wait"])
-    print(json.dumps({"child": os.getpid(), "keeper": os.getppid(), "others": [runaway.pid, shell.pid]}))
+    shell = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+    assert shell.stdout is not None
+    others = [runaway.pid, shell.pid, int(shell.stdout.readline())]
+    print(json.dumps({"child": os.getpid(), "keeper": os.getppid(), "others": others}))
     while True:
         time.sleep(600)
 

@@ -88,7 +88,9 @@ def test_a_worker_killed_with_9_leaves_nothing() -> None:
         assert worker.stdout is not None
         who: dict[str, Any] = json.loads(worker.stdout.readline())
         server = _parent(who["keeper"])
-        with Watched([worker.pid, server, who["keeper"], who["child"], *who["others"]]) as watched:
+        ready = [pid for keeper in _children(server) for pid in (keeper, *_children(keeper))]
+        with Watched([worker.pid, server, *ready, *who["others"]]) as watched:
+            assert {who["keeper"], who["child"]} < set(ready), "others are kept ready"
             worker.kill()
             assert watched.are_gone()
 
@@ -107,7 +109,10 @@ async def test_attempts_outlive_their_fork_server_and_the_next_get_another(tmp_p
             nursery.start_soon(wait)
             who = await rig.people()
             os.kill(who["server"], signal.SIGKILL)
-            assert (await rig.call("facts")).outcome is Outcome.SUCCEEDED
+            while rig.health.parts["isolation"] is None:
+                await trio.sleep(0.01)
+            other = await rig.call("parent")
+            assert int(other.output) != who["server"]
             await trio.to_thread.run_sync(pipe.write_text, "go")
         assert (ended[0].outcome, ended[0].output) == (Outcome.SUCCEEDED, b'"go"')
         assert rig.health.parts == {"isolation": None}
@@ -127,6 +132,15 @@ async def test_a_killed_keeper_fails_its_attempt_and_leaves_nothing() -> None:
             os.kill(who["keeper"], signal.SIGKILL)
             assert await trio.to_thread.run_sync(watched.are_gone)
     assert (ended[0].outcome, ended[0].error_class) == (Outcome.FAILED, "ChildDied")
+
+
+@trio_test
+async def test_a_child_that_died_while_it_waited_costs_no_attempt() -> None:
+    async with isolating() as rig:
+        server = int((await rig.call("parent")).output)
+        for child in [child for keeper in _children(server) for child in _children(keeper)]:
+            os.kill(child, signal.SIGKILL)
+        assert (await rig.call("facts")).outcome is Outcome.SUCCEEDED
 
 
 @trio_test
@@ -153,6 +167,10 @@ async def test_without_a_fork_server_attempts_wait_and_have_not_begun(
         assert limit.cancelled_caught
         monkeypatch.undo()
         assert (await rig.call("facts")).outcome is Outcome.SUCCEEDED
+
+
+def _children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _parent(pid: int) -> int:
