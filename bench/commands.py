@@ -12,9 +12,11 @@ import typer
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
+from shardwheel.bench import enqueue as enqueue_bench
 from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import holds as holds_bench
+from shardwheel.bench import isolated as isolated_bench
 from shardwheel.bench import move as move_bench
 from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
@@ -149,6 +151,25 @@ def e2e(
 
 
 @app.command()
+def isolated(
+    as_json: JsonOption = False,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Isolated no-ops, one after the other.")
+    ] = isolated_bench.RUNS,
+    plot: PlotOption = None,
+) -> None:
+    """What a start of an isolated handler costs, beside Python started anew.
+
+    Example:
+
+        shardctl bench isolated --json
+    """
+    result = isolated_bench.bench_isolated(runs, say)
+    _answer(result, as_json, isolated_bench.print_result)
+    _draw(result, plot, isolated_bench.picture)
+
+
+@app.command()
 def sleepers(
     as_json: JsonOption = False,
     count: Annotated[
@@ -238,6 +259,19 @@ def move(
     result = move_bench.bench_move(held, seconds, say)
     _answer(result, as_json, move_bench.print_result)
     _draw(result, plot, pauses.picture)
+
+
+@app.command()
+def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 45.0, plot: PlotOption = None) -> None:
+    """Jobs stored and read a second through the API, singly and by batch; when a shard has them.
+
+    Example:
+
+        shardctl bench enqueue --json --plot enqueue.png
+    """
+    result = enqueue_bench.bench_enqueue(seconds, say)
+    _answer(result, as_json, enqueue_bench.print_result)
+    _draw(result, plot, enqueue_bench.picture)
 
 
 def parse_count(text: str) -> int:

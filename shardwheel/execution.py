@@ -160,3 +160,25 @@ class Counts(NamedTuple):
 
     held: Mapping[str, int]
     dead_letters: int
+
+
+class Callback(NamedTuple):
+    """Somebody to be told of an execution's end: what is sent, which try this is, how old it is, and when it
+    was taken."""
+
+    callback_id: bytes
+    url: str
+    host: str
+    body: bytes
+    tries: int
+    age_ms: int
+    taken_ms: int
+
+
+class UnpublishedLetter(NamedTuple):
+    """A dead letter that the topic does not have yet, as JSON."""
+
+    dead_letter_id: bytes
+    job_id: bytes
+    partition: int
+    value: bytes

@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
 
 import msgspec
 
 from shardwheel.errors import UsageError
 from shardwheel.execution import Claimed
-from shardwheel.ids import text_of
 from shardwheel.workers.secrets import blotted
 from shardwheel.workers.values import encode_json
 
@@ -155,11 +155,11 @@ class BaseContext(Generic[AnyDesk]):
 
     @property
     def execution_id(self) -> str:
-        return text_of(self._claimed.execution_id)
+        return str(UUID(bytes=self._claimed.execution_id))
 
     @property
     def job_id(self) -> str:
-        return text_of(self._claimed.job_id)
+        return str(UUID(bytes=self._claimed.job_id))
 
     # --- time and the wish to stop -------------------------------------------------------------------
 

@@ -3,10 +3,11 @@
 An async handler runs under trio and is cancelled at its time-out or when it is asked to stop. A plain one
 runs in a thread, which can't be stopped from outside: it sees `ctx.cancelled`, has a grace to end by itself,
 and is then given up: the attempt ends for us, the thread when it does, and until then its place among the
-threads stays taken.
+threads stays taken. An isolated one, async or plain, runs in a child process, which is killed after its grace
+with all that it started.
 
-    time-out or wish to stop      async: cancelled at once          plain: ctx.cancelled
-    and GRACE_S later             given up (it shields itself)      given up (it does not look)
+    time-out or wish to stop      async: cancelled at once          plain, isolated: ctx.cancelled
+    and GRACE_S later             given up (it shields itself)      given up (it does not look); killed
 
 A handler that looked at `ctx.cancelled` and then returns has not done its work: that does not count. One that
 comes to a good end a little late without having looked has, and it would be a pity to do it again.
@@ -14,42 +15,31 @@ comes to a good end a little late without having looked has, and it would be a p
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import trio
 
-from shardwheel.errors import UsageError
 from shardwheel.execution import Claimed
 from shardwheel.handler import Fatal, Handler, Retryable
+from shardwheel.isolation import Limits
 from shardwheel.logs import get_logger
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 from shardwheel.workers import secrets
+from shardwheel.workers.children import InChild
 from shardwheel.workers.context import BaseContext, Context, Desk, PlainContext, PlainDesk
+from shardwheel.workers.ending import encode_output, told
+from shardwheel.workers.frames import Order
 from shardwheel.workers.threads import InThread
-from shardwheel.workers.values import encode_json, storable_text
 
-OUTPUT_LIMIT_BYTES = 10_240
-TEXT_LIMIT = 4_000
-TRACEBACK_LIMIT = 16_000
 # After a time-out or a wish to stop. The sweep steps in later (store.sweep.TIMEOUT_GRACE).
 GRACE_S = 5.0
 # Cancelled scopes cut in by themselves at GRACE_S; what is left after this is beyond them.
 HOPELESS_AFTER_S = 1.0
 
 _decode_params = msgspec.json.Decoder().decode
-
-
-class Workshop(NamedTuple):
-    """What a worker lends to every attempt."""
-
-    threads: trio.CapacityLimiter
-    desk: Desk
-    plain_desk: PlainDesk
-    secrets: secrets.Provider
 
 
 class End(NamedTuple):
@@ -64,6 +54,22 @@ class End(NamedTuple):
 
 
 _SUCCESS = End(Outcome.SUCCEEDED)
+
+
+class Isolator(Protocol):
+    """Runs attempts in child processes (`isolated.Isolation`). Cancelled, it returns when nothing is left."""
+
+    async def call(self, order: Order, child: InChild) -> End: ...
+
+
+class Workshop(NamedTuple):
+    """What a worker lends to every attempt."""
+
+    threads: trio.CapacityLimiter
+    desk: Desk
+    plain_desk: PlainDesk
+    secrets: secrets.Provider
+    isolator: Isolator | None = None
 
 
 class Running:
@@ -177,8 +183,12 @@ class Running:
             params = _decode_params(self.claimed.params)
             if secrets.MARK in self.claimed.params:
                 params, known = await self._reveal(params, workshop.secrets)
-            value = await self._run(handler, params, known, workshop)
-            end = _SUCCESS if value is None else End(Outcome.SUCCEEDED, output=_encode(value, known))
+            if handler.limits is not None:
+                end = await self._run_in_child(handler.limits, params, known, workshop)
+            else:
+                value = await self._run(handler, params, known, workshop)
+                output = b"" if value is None else encode_output(value, known)
+                end = End(Outcome.SUCCEEDED, output=output) if output else _SUCCESS
         except (Exception, SystemExit) as error:
             end = _failed(error, known)
         finally:
@@ -215,6 +225,18 @@ class Running:
         finally:
             self._has_begun = thread.has_begun
 
+    async def _run_in_child(
+        self, limits: Limits, params: Any, known: tuple[str, ...], workshop: Workshop
+    ) -> End:
+        assert workshop.isolator is not None, "a worker with isolated handlers has one"
+        self._limit_scope()
+        child = InChild(self.claimed, workshop.desk, known, lambda: self.is_over)
+        order = child.order(limits, params, self._deadline - self._clock(), GRACE_S)
+        try:
+            return await workshop.isolator.call(order, child)
+        finally:
+            self._has_begun = child.has_begun
+
     def _limit_scope(self) -> None:
         scope, cut_at = self._scope, self._cut_at
         assert scope is not None
@@ -228,25 +250,8 @@ class Running:
         return await trio.to_thread.run_sync(secrets.resolve, params, find, abandon_on_cancel=True)
 
 
-def _encode(value: Any, known: tuple[str, ...]) -> bytes:
-    try:
-        return secrets.blotted_json(known, encode_json("output", value, OUTPUT_LIMIT_BYTES))
-    except UsageError as error:
-        raise Fatal(str(error)) from error
-
-
 def _failed(error: BaseException, known: tuple[str, ...]) -> End:
     if isinstance(error, Retryable):
         after_ms = -1 if error.after_s is None else round(error.after_s * 1000)
-        return _failure(Outcome.RETRYABLE, error, known)._replace(retry_after_ms=after_ms)
-    return _failure(Outcome.FATAL if isinstance(error, Fatal) else Outcome.FAILED, error, known)
-
-
-def _failure(outcome: Outcome, error: BaseException, known: tuple[str, ...]) -> End:
-    trace = secrets.blotted(known, "".join(traceback.format_exception(error)))
-    return End(
-        outcome,
-        type(error).__name__[:200],
-        storable_text(secrets.blotted(known, str(error)), TEXT_LIMIT),
-        storable_text(trace[-TRACEBACK_LIMIT:], TRACEBACK_LIMIT),
-    )
+        return End(Outcome.RETRYABLE, *told(error, known), retry_after_ms=after_ms)
+    return End(Outcome.FATAL if isinstance(error, Fatal) else Outcome.FAILED, *told(error, known))

@@ -31,6 +31,7 @@ from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
 from shardwheel.workers.announce import AnnouncingStore, announce
 from shardwheel.workers.crew import Crew
+from shardwheel.workers.isolated import Isolation, require_isolation
 from shardwheel.workers.notes import Notes, NotesStore, ThreadDesk
 from shardwheel.workers.report import Reporter
 from shardwheel.workers.run import End, Running, Workshop
@@ -78,6 +79,7 @@ class Worker:
         threads: int = 40,
         stop_grace_s: float = 20.0,
         secrets: Provider | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._service = service
@@ -85,6 +87,7 @@ class Worker:
         self._bus = bus
         self._results_bus = results_bus
         self._registry = registry
+        require_isolation(registry, isolation)
         self._pool = pool
         self._now_ms = now_ms
         # As a function of the clock: handlers in threads ask it too.
@@ -95,7 +98,9 @@ class Worker:
             self._notes,
             ThreadDesk(self._notes),
             secrets or EnvironmentSecrets(),
+            isolation,
         )
+        self._isolation = isolation
         self._slots = Slots(slots)
         self._batch = min(BATCH, slots)
         self._stop_grace_s = stop_grace_s
@@ -119,6 +124,8 @@ class Worker:
         async with trio.open_nursery() as alive:
             alive.start_soon(self._reporter.run)
             alive.start_soon(self._notes.run)
+            if self._isolation is not None:
+                await alive.start(self._isolation.run)
             alive.start_soon(self._beat_on)
             alive.start_soon(self._watch_on)
             alive.start_soon(self._slots.run)

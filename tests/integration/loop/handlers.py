@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ async def flaky(ctx: Any, params: dict[str, Any]) -> str:
 @handler("hopeless")
 async def hopeless(ctx: Any, params: dict[str, Any]) -> None:
     raise Fatal("there is no point")
+
+
+@handler("apart", isolated=True, cpu_s=5)
+def apart(ctx: Any, params: dict[str, Any]) -> dict[str, Any]:
+    print("printed by a child")
+    ctx.checkpoint({"at": 1})
+    return {"checkpoint": ctx.load_checkpoint(), "sees": sorted(n for n in os.environ if "SHARDWHEEL" in n)}
 
 
 @handler("slow")
