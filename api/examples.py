@@ -79,6 +79,15 @@ ATTEMPT: dict[str, Any] = {
     "started_at": "2026-11-20T08:00:00.021Z",
     "ended_at": "2026-11-20T08:00:00.310Z",
 }
+EXPLANATION: dict[str, Any] = {
+    "id": EXECUTION_ID,
+    "kind": "execution",
+    "state": "held",
+    "reason": "task_paused",
+    "sentence": "It is held: the task type email.send is paused.",
+    "remedy": "Resume it: shardctl task resume email.send",
+    "facts": {"job_id": JOB_ID},
+}
 LOG_LINE: dict[str, Any] = {
     "attempt": 1,
     "number": 1,

@@ -7,9 +7,11 @@ from typing import Any
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.explaining import shown_explanation
 from shardwheel.ids import id_of, text_of
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
+from shardwheel.store.explain import read_facts
 from shardwheel.store.link import Connection
 from shardwheel.store.requests import cancel_execution
 
@@ -47,6 +49,16 @@ async def logs(ask: Ask) -> Reply:
     attempt = ask.query.number("attempt", 0, MOST_ATTEMPTS) or None
     lines = await ask.desk.pool.run(ask.tenant, get_logs, ask.id, attempt)
     return Reply({"items": lines, "next_cursor": None})
+
+
+async def explain(ask: Ask) -> Reply:
+    """Who owns its partition is known a second late at most; without etcd the answer is vaguer."""
+    facts = await ask.desk.pool.run(ask.tenant, read_facts, ask.id)
+    view = ask.desk.look()
+    if view is not None:
+        holder = view.owners.get(facts.job.partition)
+        facts = facts.owned_by(None if holder is None else holder.shard_id)
+    return Reply(shown_explanation(facts))
 
 
 async def cancel(ask: Ask) -> Reply:
@@ -112,6 +124,15 @@ ROUTES = (
         "Attempts are the oldest first.",
         views.ExecutionWithAttempts,
         examples.EXECUTION | {"attempts": [examples.ATTEMPT], "callbacks": []},
+    ),
+    Route(
+        "GET",
+        "/executions/{id}/explain",
+        explain,
+        "Why an execution is as it is, and what to do",
+        "Late, held, skipped, not fired or given up. Also for a run that has no row yet.",
+        views.ExplanationView,
+        examples.EXPLANATION,
     ),
     Route(
         "GET",

@@ -2,7 +2,7 @@
 
 While a transaction is under way the next ones gather; when it is over, they go all at once. One request alone
 waits for nobody. An answer is still given only after its own commit. Without this, 16 connections make about
-1,000 jobs a second here, and with it more than twice as many (docs/decisions/0009).
+1,000 jobs a second here, and with it more than twice as many (docs/decisions/0010).
 
 If a shared transaction is refused for what one of them asked, each is done again on its own: nobody gets
 another's refusal.

@@ -39,6 +39,7 @@ RULES: dict[str, Rule] = {
     "GET /jobs/{id}/executions": _VIEWER,
     "GET /executions": _VIEWER,
     "GET /executions/{id}": _VIEWER,
+    "GET /executions/{id}/explain": _VIEWER,
     "GET /executions/{id}/logs": _VIEWER,
     "POST /executions/{id}:cancel": Rule(Role.PRODUCER),
     "GET /dead-letters": _VIEWER,

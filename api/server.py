@@ -1,6 +1,6 @@
 """The HTTP server: uvicorn on asyncio, in a thread of its own beside the service's trio.
 
-Why this one: docs/decisions/0009. It listens on a socket that is opened here, so that a taken port is said
+Why this one: docs/decisions/0010. It listens on a socket that is opened here, so that a taken port is said
 plainly and the address is known before anything runs. Asked to stop, it takes no new connection and finishes
 the requests that are under way.
 """

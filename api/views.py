@@ -139,6 +139,18 @@ class ExecutionPage(View):
     next_cursor: Cursor
 
 
+class ExplanationView(View):
+    """Why it is as it is."""
+
+    id: Id
+    kind: Literal["job", "execution"]
+    state: str
+    reason: str | None
+    sentence: Annotated[str, Meta(description="For people.")]
+    remedy: Annotated[str | None, Meta(description="What to do about it.")]
+    facts: Annotated[dict[str, Any], Meta(description="What the answer rests on.")]
+
+
 class LogLine(View):
     attempt: int
     number: Annotated[int, Meta(description="Each attempt counts its lines from 1.")]

@@ -2,8 +2,8 @@
 
 An attempt gets a channel of its own. One end goes to the fork server, which forks a keeper for it; from
 then on worker and keeper talk alone, and the fork server may die without them. When an attempt is cut off,
-its keeper is told to stop it, and it counts as running until nothing of it is left or the grace has passed
-twice: its lease goes on, and its place is not given to another too early.
+its keeper is told to stop it, and it counts as running until nothing of it is left (or its keeper hangs,
+too): its lease goes on, and its place is not given to another too early. A few children are forked ahead.
 
     Isolation.run    start ── Setup ▸ ◂ Ready ── wait for its end ── start again …
                      channel ▸ fork server, a few ahead

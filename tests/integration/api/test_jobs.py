@@ -208,6 +208,14 @@ def test_executions_are_read_with_attempts_and_cancelled(api: Rig) -> None:
     assert api.call("GET", f"/executions/{uuid.uuid4()}").status_code == 404
 
 
+def test_an_execution_is_explained(api: Rig) -> None:
+    answer = api.call("GET", f"/executions/{api.execution()}/explain")
+    assert answer.status_code == 200, answer.text
+    found = msgspec.convert(answer.json(), views.ExplanationView)
+    assert (found.kind, found.state) == ("execution", "queued") and found.sentence
+    assert api.call("GET", f"/executions/{uuid.uuid4()}/explain").status_code == 404
+
+
 def test_the_log_of_an_execution(api: Rig) -> None:
     execution_id = api.execution()
     with psycopg.connect(api.dsn) as conn:
