@@ -41,8 +41,8 @@ class RefusingStore:
 
 def result(number: int, output: bytes = b"1") -> Result:
     ids = number.to_bytes(16, "big"), bytes(16)
-    more = {"message": "words", "traceback": "more words", "output": output}
-    return Result(FORMAT_VERSION, *ids, 0, 1, bytes(16), Outcome.SUCCEEDED, 1, 2, "w", **more)
+    words = "", "words", "more words", output
+    return Result(FORMAT_VERSION, *ids, 0, 1, bytes(16), Outcome.SUCCEEDED, 1, 2, "w", *words)
 
 
 def settled(store: RefusingStore, *results: Result) -> dict[int, Result]:
