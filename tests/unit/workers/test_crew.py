@@ -58,12 +58,16 @@ class Rig:
 def with_crew(play: Callable[[Rig], Awaitable[None]], **handlers: Function) -> None:
     """Play a scene under a clock that jumps over what nobody does anything in."""
 
+    played = []
+
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             await play(Rig(nursery, **handlers))
+            played.append(play)
             nursery.cancel_scope.cancel()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert played, "a cancellation of the crew has ended the scene"
 
 
 async def nothing(ctx: Any, params: Any) -> None:
