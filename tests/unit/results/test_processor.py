@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import trio
 from trio.testing import MockClock
 
@@ -41,8 +42,8 @@ class RefusingStore:
 
 def result(number: int, output: bytes = b"1") -> Result:
     ids = number.to_bytes(16, "big"), bytes(16)
-    words = "", "words", "more words", output
-    return Result(FORMAT_VERSION, *ids, 0, 1, bytes(16), Outcome.SUCCEEDED, 1, 2, "w", *words)
+    plain = Result(FORMAT_VERSION, *ids, 0, 1, bytes(16), Outcome.SUCCEEDED, 1, 2, "w")
+    return msgspec.structs.replace(plain, message="words", traceback="more words", output=output)
 
 
 def settled(store: RefusingStore, *results: Result) -> dict[int, Result]:
