@@ -38,10 +38,12 @@ _NOT_PUBLIC_4: Final = ("192.0.0.", "192.88.99.")
 
 
 class CallbackRules(NamedTuple):
-    """What a site allows: which schemes, and which hosts although they are private."""
+    """What a site allows: which schemes, and which hosts although they are private. Nothing is sent where
+    there is nothing to sign it with, so no job may ask for it there."""
 
     schemes: tuple[str, ...] = ("https",)
     private_hosts: tuple[str, ...] = ()
+    has_secret: bool = True
 
 
 STRICT: Final = CallbackRules()
@@ -80,6 +82,13 @@ def destination_of(url: str, rules: CallbackRules = STRICT) -> Destination:
     _check_host(host, rules)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Destination(parts.scheme, host, _port(parts), target)
+
+
+def require_callback(url: str, rules: CallbackRules) -> None:
+    """Check what a job asks for: that the URL may be called, and that somebody here can."""
+    destination_of(url, rules)
+    if not rules.has_secret:
+        refuse(_FIELD, "nothing is sent here, since callback_secret is not set", "set callback_secret")
 
 
 def is_public(address: str) -> bool:

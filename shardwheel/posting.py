@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from shardwheel.credentials import credential_in
-from shardwheel.destinations import STRICT, CallbackRules, destination_of
+from shardwheel.destinations import STRICT, CallbackRules, require_callback
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
@@ -99,7 +99,7 @@ def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) ->
     _check_texts(posting)
     _check_numbers(posting)
     if posting.callback_url is not None:
-        destination_of(posting.callback_url, callbacks)
+        require_callback(posting.callback_url, callbacks)
     _check_what_comes_later(posting)
     return posting
 

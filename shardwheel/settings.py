@@ -94,8 +94,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def callback_rules(self) -> CallbackRules:
-        """Where callbacks may go."""
-        return CallbackRules(self.callback_schemes, self.callback_private_hosts)
+        """Where callbacks may go, if anywhere."""
+        return CallbackRules(
+            self.callback_schemes, self.callback_private_hosts, has_secret=bool(self.callback_secret)
+        )
 
     @property
     def keep(self) -> Keep:

@@ -24,6 +24,7 @@ FROM_THE_OLDEST = bytes(16)
 OTHERS = (
     "retire_letters",
     "retire_callbacks",
+    "retire_open_callbacks",
     "retire_keys",
     "retire_audit",
     "retire_skip_ranges",

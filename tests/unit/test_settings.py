@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardwheel.errors import UsageError
+from shardwheel.posting import parse_posting
 from shardwheel.settings import Settings, load_settings
 
 
@@ -74,3 +75,12 @@ def test_the_page_of_settings_names_each_one() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     table = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
     assert set(re.findall(r"`(\w+)`", table)) == set(Settings.__struct_fields__)
+
+
+def test_without_a_secret_no_job_may_ask_for_callbacks() -> None:
+    body = {"task": "a", "callback_url": "https://example.org/done"}
+    with pytest.raises(UsageError, match=r"callback_url.*set callback_secret") as caught:
+        parse_posting(body, load_settings().callback_rules)
+    assert caught.value.field == "callback_url"
+    parse_posting(body, load_settings(flags={"callback_secret": "s"}).callback_rules)
+    parse_posting({"task": "a"}, load_settings().callback_rules)

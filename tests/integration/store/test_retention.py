@@ -226,10 +226,12 @@ def test_the_rest_goes_by_its_own_age(gate: Gate) -> None:
     )
     conn.execute(
         """INSERT INTO shardwheel.callbacks
-                  (tenant_id, partition, execution_id, job_id, url, host, body, state, ended_at)
-           SELECT 't', 7, gen_random_uuid(), gen_random_uuid(), '', '', '{}', state, now() - age
+                  (tenant_id, partition, execution_id, job_id, url, host, body, state, created_at, ended_at)
+           SELECT 't', 7, gen_random_uuid(), gen_random_uuid(), '', '', '{}', state, now() - age,
+                  CASE WHEN state <> 'open' THEN now() - age END
              FROM (VALUES ('delivered', interval '6 days'), ('delivered', '8 days'), ('given_up', '8 days'),
-                          ('given_up', '31 days'), ('open', NULL)) AS v (state, age)"""
+                          ('given_up', '31 days'), ('open', '29 days'), ('open', '31 days'))
+               AS v (state, age)"""
     )
     conn.execute(
         """INSERT INTO shardwheel.idempotency_keys (tenant_id, key, body_hash, expires_at)
@@ -255,6 +257,7 @@ def test_the_rest_goes_by_its_own_age(gate: Gate) -> None:
     assert gone == {
         "retire_letters": 1,
         "retire_callbacks": 2,
+        "retire_open_callbacks": 1,
         "retire_keys": 1,
         "retire_audit": 1,
         "retire_skip_ranges": 1,
