@@ -59,15 +59,18 @@ class Gather:
         self._doors = doors
         self._scrapes: dict[str, Scrape] = {}
         self._reached_s: dict[str, float] = {}
+        self._asked: set[str] = set()
         self._figures: list[Figure] = []
         self._blind: set[tuple[str, str | None]] = set()
 
     async def look(self, tables: TableFigures) -> Look:
-        self._figures, self._blind = [], set()
+        self._figures, self._blind, self._asked = [], set(), set()
         view = await self._ask("etcd", _OF_ETCD, self._read_view)
         await self._look_at_kafka()
         if view is not None:
             await self._look_at_doors(view, {*self._doors, *tables.worker_doors})
+            # Workers and shards come and go under ever new names: of those that are gone nothing is kept.
+            self._reached_s = {name: at_s for name, at_s in self._reached_s.items() if name in self._asked}
         self._figures += table_figures(tables, view, self._scrapes if view is not None else {})
         return Look(tuple(self._figures), frozenset(self._blind))
 
@@ -130,6 +133,7 @@ class Gather:
         """The answer, or None and what we are blind for. How long the source has been silent is a figure too:
         of the rule `silence`, if that is anybody's business."""
         now_s = self._now_ms() / 1000
+        self._asked.add(source)
         try:
             answer = await question()
         except (UnavailableError, NotFoundError):

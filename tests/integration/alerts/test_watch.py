@@ -13,7 +13,8 @@ from shardwheel.errors import NotFoundError, UnavailableError
 from shardwheel.limits import WorkerCard
 from shardwheel.metrics import DUPLICATES, FIRES
 from shardwheel.service import Service
-from shardwheel.store.alerts import list_alerts, silence_alert
+from shardwheel.store.alerts import DELIVERIES_AT_ONCE, list_alerts, silence_alert
+from shardwheel.store.sql import sql
 from shardwheel.store.workers import announce_worker
 from tests.integration.alerts.rig import Scene, scene
 
@@ -346,3 +347,18 @@ async def test_postgresql_out_of_reach_is_told_from_memory(migrated_database: st
             ("trigger", "unreachable", "PostgreSQL"),
             ("resolve", "unreachable", "PostgreSQL"),
         ]
+
+
+def test_what_is_to_be_told_is_found_without_a_look_at_all_that_is_over(migrated_database: str) -> None:
+    with psycopg.connect(migrated_database, autocommit=True) as conn:
+        conn.execute(
+            """INSERT INTO shardwheel.alerts (rule, severity, value, sentence, remedy, resolved_at)
+               SELECT 'dead_letters', 'warning', 1, '', '', now() - n * interval '5 minutes'
+                 FROM generate_series(1, 20000) AS n"""
+        )
+        conn.execute("ANALYZE shardwheel.alerts")
+        given = {"receivers": ["a", "b"], "most": DELIVERIES_AT_ONCE}
+        plan = "\n".join(row[0] for row in conn.execute(b"EXPLAIN " + sql("begin_deliveries"), given))
+    assert "alerts_open" in plan
+    assert "alerts_age" in plan
+    assert "Seq Scan on alerts" not in plan
