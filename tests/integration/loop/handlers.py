@@ -39,3 +39,8 @@ async def slow(ctx: Any, params: dict[str, Any]) -> int:
     while not await trio.Path(params["go"]).exists():
         await trio.sleep(0.02)
     return int(ctx.attempt)
+
+
+@handler("count")
+async def count(ctx: Any, params: dict[str, Any]) -> list[int]:
+    return list(range(params["to"]))
