@@ -23,7 +23,9 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES, *DAG_TABLES)
+EXECUTION_LOGS = "execution_logs"
+_OF_RUNS = (ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS)
+TABLES = (JOBS, EXECUTIONS, *_OF_RUNS, *HOLD_TABLES, *DAG_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -62,6 +64,8 @@ class Execution(NamedTuple):
     changed_xid: int | None = None
     slotted: bool = False
     held_for: str | None = None
+    checkpoint: bytes = b"null"
+    progress: str = ""
     dag_run_id: bytes | None = None
     item_no: int | None = None
     output: bytes | None = None
@@ -73,6 +77,15 @@ class Attempt(NamedTuple):
     outcome: str
     worker: str
     ended_ms: int
+
+
+class LogRow(NamedTuple):
+    execution_id: bytes
+    attempt: int
+    first_line: int
+    tenant_id: str
+    size: int
+    lines: bytes
 
 
 class SkipRange(NamedTuple):

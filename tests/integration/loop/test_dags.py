@@ -109,7 +109,7 @@ def test_a_fan_out_of_1000_joins_although_results_and_shard_are_killed_in_the_mi
     loop.wait("all of it", lambda: loop.runs() == ["succeeded"])
     with loop.connect() as conn:
         rows = conn.execute(
-            "SELECT x.state, count(*)::int FROM shardwheel.executions AS x WHERE x.dag_run_id = %s GROUP BY 1",
+            "SELECT state, count(*)::int FROM shardwheel.executions WHERE dag_run_id = %s GROUP BY 1",
             [Uuid(run_id)],
         ).fetchall()
     assert rows == [("succeeded", 1003)]
