@@ -52,6 +52,7 @@ from shardwheel.ports import PartitionState
 from shardwheel.store import (
     claim,
     counts,
+    dag_inputs,
     dag_sweep,
     expand,
     feed,
@@ -164,6 +165,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def load_checkpoint(self, held: Held) -> bytes | None:
         return await self.run(notes.load_checkpoint, held)
+
+    async def load_inputs(self, execution_id: bytes) -> bytes:
+        return await self.run(dag_inputs.load_inputs, execution_id)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self.run(workers.announce_worker, worker)

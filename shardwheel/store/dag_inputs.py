@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import msgspec
 from psycopg import Connection
 
 from shardwheel.store.arrays import Uuid
@@ -17,6 +18,11 @@ class Inputs(NamedTuple):
 
     outputs: dict[str, Any]
     skipped_parents: list[str]
+
+
+def load_inputs(conn: Connection[Any], execution_id: bytes) -> bytes:
+    """The inputs as JSON, for whoever hands them on."""
+    return msgspec.json.encode(read_inputs(conn, execution_id)._asdict())
 
 
 def read_inputs(conn: Connection[Any], execution_id: bytes) -> Inputs:

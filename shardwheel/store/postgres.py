@@ -26,6 +26,7 @@ from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.store import (
     claim,
     counts,
+    dag_inputs,
     dag_sweep,
     expand,
     feed,
@@ -133,6 +134,9 @@ class PostgresStore:
 
     async def load_checkpoint(self, held: Held) -> bytes | None:
         return await self._pool.run(notes.load_checkpoint, held)
+
+    async def load_inputs(self, execution_id: bytes) -> bytes:
+        return await self._pool.run(dag_inputs.load_inputs, execution_id)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)
