@@ -33,7 +33,7 @@ NO_TASKS = {
 }
 
 # These end nothing.
-GOES_ON = {"dag_reopen", "heartbeat", "release_paused", "sweep_held", "sweep_paused", "write_notes"}
+GOES_ON = {"dag_reopen", "heartbeat", "sweep_paused", "write_notes"}
 
 
 def _statements() -> dict[str, str]:
