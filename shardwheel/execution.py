@@ -62,11 +62,13 @@ class Claimed(NamedTuple):
 
 
 class ClaimReply(NamedTuple):
-    """What became of a batch: what may run, what was put on record otherwise, by state and reason."""
+    """What became of a batch: what may run, what was put on record otherwise, by state and reason, and the
+    partitions where roots of DAGs wait now."""
 
     claimed: list[Claimed]
     recorded: dict[tuple[str, str], int]
     duplicates: int
+    queued: frozenset[int] = frozenset()
 
 
 class RunEnd(NamedTuple):

@@ -1,13 +1,14 @@
 """Pokes: a word to a partition's owner that something of it waits and is due now.
 
 A shard reads what changed every second, and at once when poked. So a poke is a hint: it may be lost, has a
-short limit, and nobody waits for it. Who owns what is read from etcd every second; where etcd is out of
-reach, or a partition has just moved, the poke goes to nobody or to the wrong one, and the second's read
-makes it good.
+short limit, and nobody waits for it. Who owns what is read from etcd, once a second at most; where etcd is
+out of reach, or a partition has just moved, the poke goes to nobody or to the wrong one, and the second's
+read makes it good.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import httpx
@@ -31,13 +32,13 @@ class Pokes:
         self._service = service
         self._leases = leases
         self._view: View | None = None
+        self._look_at = -math.inf
         self._changed: set[int] = set()
         self._busy: set[str] = set()
         self._again: set[str] = set()
         self._wake = trio.Event()
 
     def add_to_service(self) -> None:
-        self._service.add_loop("owners", self._look)
         self._service.add_loop("pokes", self._run)
 
     def poke(self, partitions: Iterable[int]) -> None:
@@ -47,24 +48,26 @@ class Pokes:
             self._wake.set()
 
     async def _look(self) -> None:
-        stopping = self._service.stopping
-        while not stopping.is_set():
-            await self.look_once()
-            with trio.move_on_after(LOOK_S):
-                await stopping.wait()
-        self._wake.set()
-
-    async def look_once(self) -> None:
+        """Who owns what, if that was not asked a moment ago: a service that pokes nobody asks nothing."""
+        if trio.current_time() < self._look_at:
+            return
+        self._look_at = trio.current_time() + LOOK_S
         try:
             self._view = read_view(await self._leases.range(""))
         except UnavailableError as error:
             get_logger().debug("owners unknown", reason=str(error))
 
+    async def _end(self, nursery: trio.Nursery) -> None:
+        await self._service.stopping.wait()
+        nursery.cancel_scope.cancel()
+
     async def _run(self) -> None:
         async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_S) as client:
             async with trio.open_nursery() as nursery:
-                while not self._service.stopping.is_set():
+                nursery.start_soon(self._end, nursery)
+                while True:
                     await self._wake.wait()
+                    await self._look()
                     self._wake = trio.Event()
                     changed, self._changed = self._changed, set()
                     for address in self._addresses(changed):

@@ -41,12 +41,11 @@ def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Cl
                 claimed.append(_claimed(row, claimant.token))
             else:
                 recorded[row[0], row[1] or ""] += 1
-    if begun:
-        start_runs(conn, begun)
+    queued = start_runs(conn, begun).queued if begun else frozenset()
     for reason, count in _claim_ranges(conn, ranges) if ranges else ():
         if reason:
             recorded[ExecutionState.SKIPPED, reason] += count
-    return ClaimReply(claimed, dict(recorded), len(single) - seen)
+    return ClaimReply(claimed, dict(recorded), len(single) - seen, queued)
 
 
 def claimed_by(conn: Connection[Any], fires: Iterable[Fire], token: bytes) -> list[Claimed]:
