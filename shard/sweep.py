@@ -54,9 +54,6 @@ class Sweep:
         if not mine:
             _tell(Counts({}, 0))
             return
-        stand = await self._results_stand()
-        await self._store.sweep_lost(mine, stand)
-        self._go_on_from(await self._store.sweep_tasks(mine, stand))
         self._hold_pages = await self._store.sweep_held(mine, self._hold_pages)
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
@@ -71,6 +68,10 @@ class Sweep:
         if self._rounds % 1800 == 0:
             await self._store.make_months()
         self._rounds += 1
+        # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
+        stand = await self._results_stand()
+        await self._store.sweep_lost(mine, stand)
+        self._go_on_from(await self._store.sweep_tasks(mine, stand))
 
     def _go_on_from(self, resolved: Resolved) -> None:
         tell_run_ends(resolved.ends)
