@@ -142,6 +142,8 @@ def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
     elif old.state != JobState.DELETED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
     skip_held(conn, job_id)
+    if old.kind == "dag":
+        release_paused(conn, tenant_id, job_id)  # Its tasks: the claim finds that they can't run any more.
 
 
 def read_now_ms(conn: _Connection) -> int:

@@ -36,7 +36,7 @@ settled AS (
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
     FROM current AS r
    WHERE x.execution_id = r.execution_id
-  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
+  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, x.reason, x.dag_run_id, x.item_no, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
             r.started_ms, r.ended_ms
 ),
 recorded AS (
@@ -48,4 +48,4 @@ recorded AS (
    ORDER BY execution_id, attempt
   ON CONFLICT DO NOTHING
 )
-SELECT uuid_send(execution_id), state FROM settled
+SELECT uuid_send(execution_id), state, uuid_send(dag_run_id), uuid_send(job_id), item_no, reason FROM settled
