@@ -15,7 +15,7 @@ from shardwheel.job import JobState
 from shardwheel.posting import check_params
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import get_job, read_now_ms
+from shardwheel.store.jobs import get_job, read_now_ms, refuse_a_task
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
@@ -31,6 +31,7 @@ def trigger_job(
 ) -> bytes:
     """Run the job now, paused or not; the execution's id. The same request id is the same run."""
     job = _shared(conn, tenant_id, job_id)
+    refuse_a_task(job)
     if params is not None:
         check_params(params)
     now_ms = read_now_ms(conn)
