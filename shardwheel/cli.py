@@ -10,6 +10,7 @@ import sys
 import typer
 
 from shardwheel.bench.commands import app as bench_app
+from shardwheel.commands.dag import app as dag_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
 app.add_typer(task_app, name="task")
+app.add_typer(dag_app, name="dag")
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)
