@@ -97,7 +97,7 @@ class RunRow(NamedTuple):
             "dag_id": text_of(self.dag_id),
             "version": self.version,
             "state": self.state,
-            "reason": self.reason,
+            "reason": self.reason or None,
             "origin": self.origin,
             "scheduled_at": shown_time(self.scheduled_ms),
             "started_at": _time(self.started_ms),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from shardwheel.dag import GREATEST_DEPTH, MOST_EDGES, MOST_TASKS, merged, parse_dag, says_the_same
 from shardwheel.errors import UsageError
 
 NOW_MS = 1_795_003_200_000
+PAGE = Path(__file__).parents[2] / "docs" / "dags.md"
 
 
 def task(key: str, *parents: str, **fields: Any) -> dict[str, Any]:
@@ -156,3 +160,9 @@ def test_an_edit_lies_on_top_of_the_definition() -> None:
 def test_tasks_that_only_stand_elsewhere_run_alike() -> None:
     assert says_the_same(task("a"), task("b", "a", fan_out=True))
     assert not says_the_same(task("a"), task("a", params={"x": 1}))
+
+
+def test_the_pages_example_is_taken() -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    dag = parse_dag(yaml.safe_load(text))
+    assert (dag.timing(NOW_MS).schedule.kind, dag.policy, dag.shape.depth) == ("cron", "continue", 3)
