@@ -31,6 +31,7 @@ from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
+    dag_definition_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -66,6 +67,7 @@ T = TypeVar("T")
 # Imported for the statements that they register.
 STATEMENT_MODULES = (
     claim_statements,
+    dag_definition_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -76,7 +78,9 @@ STATEMENT_MODULES = (
 
 def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
     """A migrated server. Fewer partitions make a simulation cheaper: nobody can own what has no row."""
-    server = MemoryPostgres(tables=(ownership.TABLE, *rows.TABLES), seed=seed)
+    server = MemoryPostgres(
+        tables=(ownership.TABLE, *rows.TABLES, dag_definition_statements.DAG_DEFINITIONS), seed=seed
+    )
     transaction = server.begin()
     ownership.fill_partitions(transaction, partitions)
     transaction.commit()

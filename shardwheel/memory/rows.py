@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from shardwheel.execution import WAITING_STATES
 from shardwheel.ids import text_of
+from shardwheel.memory.dag_rows import DAG_TABLES
 from shardwheel.memory.hold_rows import HOLD_TABLES, OVERLAP_SLOTS, TASK_SLOTS, OverlapSlot
 from shardwheel.memory.transaction import Transaction
 from shardwheel.schedule import schedule_of
@@ -22,7 +23,7 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES)
+TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES, *DAG_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 

@@ -126,9 +126,9 @@ def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
-    skip_held(conn, job_id)
     if old.kind == "dag":
         conn.execute(sql("delete_tasks"), {"tenant_id": tenant_id, "dag_id": Uuid(job_id)})
+    skip_held(conn, job_id)
 
 
 def read_now_ms(conn: _Connection) -> int:
