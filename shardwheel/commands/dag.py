@@ -42,6 +42,7 @@ RUN_TASK_COLUMNS = [
     "key",
     "state",
     "reason",
+    "items",
     "attempt",
     "failures",
     "started_at",
@@ -178,13 +179,18 @@ def show(
         shardctl dag run show 019a… -o json
     """
     with connection(data) as conn:
-        _print_with_tasks(dag_reading.read_run(conn, TENANT, id_of(run_id)), RUN_TASK_COLUMNS, output)
+        print_run(conn, id_of(run_id), output)
 
 
 def _change(dag_id: str, data: Path | None, output: Format, change: Callable[..., DagRow]) -> None:
     with connection(data) as conn:
         change(conn, TENANT, id_of(dag_id))
         _print_dag(conn, id_of(dag_id), output)
+
+
+def print_run(conn: Any, run_id: bytes, output: Format) -> None:
+    """A run as it stands, with its tasks."""
+    _print_with_tasks(dag_reading.read_run(conn, TENANT, run_id), RUN_TASK_COLUMNS, output)
 
 
 def _print_dag(conn: Any, dag_id: bytes, output: Format) -> None:
@@ -198,8 +204,18 @@ def _print_with_tasks(thing: dict[str, Any], columns: list[str], output: Format)
         return
     print_thing({name: value for name, value in thing.items() if name != "tasks"}, output)
     typer.echo()
-    rows = [task | {"depends_on": ", ".join(task["depends_on"])} for task in thing["tasks"]]
-    print_rows(rows, columns, output)
+    print_rows([_line(task) for task in thing["tasks"]], columns, output)
+
+
+def _line(task: dict[str, Any]) -> dict[str, Any]:
+    """A task in a table: its parents by key, and of a fan-out how many items are over."""
+    fan_out = task["fan_out"]
+    over = f"{fan_out['items'] - fan_out['open']} of {fan_out['items']}" if _has_items(fan_out) else None
+    return task | {"depends_on": ", ".join(task["depends_on"]), "items": over}
+
+
+def _has_items(fan_out: Any) -> bool:
+    return isinstance(fan_out, dict) and fan_out["items"] is not None
 
 
 def _body(file: Path) -> dict[str, Any]:
