@@ -58,6 +58,7 @@ class Claimed(NamedTuple):
     timeout_ms: int
     claim_token: bytes
     trace: str = ""
+    dag_run_id: bytes = b""
 
 
 class ClaimReply(NamedTuple):
@@ -68,13 +69,32 @@ class ClaimReply(NamedTuple):
     duplicates: int
 
 
+class RunEnd(NamedTuple):
+    """A DAG's run that ended: how, and whether in time (None: nobody promised any)."""
+
+    outcome: str
+    in_time: bool | None
+
+
+class Resolved(NamedTuple):
+    """What followed from tasks of DAGs that were over: partitions where something waits now, runs that
+    ended."""
+
+    queued: frozenset[int] = frozenset()
+    ends: tuple[RunEnd, ...] = ()
+
+    def and_also(self, other: Resolved) -> Resolved:
+        return Resolved(self.queued | other.queued, self.ends + other.ends)
+
+
 class Settled(NamedTuple):
-    """What became of a batch of results: how many by state, how many were of no current attempt, and how
-    the runs of each task type ended."""
+    """What became of a batch of results: how many by state, how many were of no current attempt, how the runs
+    of each task type ended, and what followed in DAGs."""
 
     by_state: dict[str, int]
     stale: int
     tallies: dict[TaskName, Tally]
+    resolved: Resolved = Resolved()
 
 
 class Claimant(NamedTuple):

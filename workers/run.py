@@ -121,6 +121,7 @@ class Running:
             end.retry_after_ms,
             claimed.tenant_id,
             claimed.task,
+            claimed.dag_run_id,
         )
 
     async def _call(self, handler: Handler, threads: trio.CapacityLimiter) -> End:

@@ -8,8 +8,9 @@ import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_pool, open_results_kafka
+from shardwheel.commands.edges import open_etcd, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
+from shardwheel.pokes import Pokes
 from shardwheel.results.processor import Processor
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
@@ -41,6 +42,8 @@ async def _run(settings: Settings) -> None:
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
     async with open_pool(settings, "results", 2) as pool:
-        Processor(service, PostgresStore(pool), bus).add_to_service()
+        pokes = Pokes(service, open_etcd(settings))
+        pokes.add_to_service()
+        Processor(service, PostgresStore(pool), bus, pokes.poke).add_to_service()
         quieten_collector()
         await service.run()

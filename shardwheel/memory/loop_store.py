@@ -24,6 +24,7 @@ from shardwheel.execution import (
     EndingPage,
     Held,
     HoldPages,
+    Resolved,
     ResultsStand,
     Settled,
 )
@@ -32,6 +33,8 @@ from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
     dag_definition_statements,
+    dag_hand_statements,
+    dag_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -48,6 +51,7 @@ from shardwheel.ports import PartitionState
 from shardwheel.store import (
     claim,
     counts,
+    dag_sweep,
     expand,
     feed,
     floors,
@@ -68,6 +72,8 @@ T = TypeVar("T")
 STATEMENT_MODULES = (
     claim_statements,
     dag_definition_statements,
+    dag_hand_statements,
+    dag_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -110,6 +116,12 @@ class MemoryLoopStore(MemoryStore):
 
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self.run(sweep.sweep_lost, partitions, stand)
+
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+        return await self.run(dag_sweep.sweep_tasks, partitions, stand)
+
+    async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
+        return await self.run(dag_sweep.sweep_runs, partitions, after)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self.run(held.sweep_held, partitions, pages)

@@ -128,6 +128,7 @@ def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
     if old.kind == "dag":
         conn.execute(sql("delete_tasks"), {"tenant_id": tenant_id, "dag_id": Uuid(job_id)})
+        release_paused(conn, tenant_id, job_id)  # Its tasks: the claim finds that they can't run any more.
     skip_held(conn, job_id)
 
 

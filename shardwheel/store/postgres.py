@@ -15,6 +15,7 @@ from shardwheel.execution import (
     EndingPage,
     Held,
     HoldPages,
+    Resolved,
     ResultsStand,
     Settled,
 )
@@ -24,6 +25,7 @@ from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.store import (
     claim,
     counts,
+    dag_sweep,
     expand,
     feed,
     floors,
@@ -79,6 +81,12 @@ class PostgresStore:
 
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
+
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+        return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
+
+    async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
+        return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self._pool.run(held.sweep_held, partitions, pages)

@@ -32,7 +32,7 @@ settled AS (
     FROM result AS r
     JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token AND l.runs
    WHERE x.execution_id = r.execution_id
-  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
+  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, x.reason, x.dag_run_id, x.item_no, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
             r.started_ms, r.ended_ms
 ),
 recorded AS (
@@ -44,4 +44,4 @@ recorded AS (
    ORDER BY execution_id, attempt
   ON CONFLICT DO NOTHING
 )
-SELECT uuid_send(execution_id), state FROM settled
+SELECT uuid_send(execution_id), state, uuid_send(dag_run_id), uuid_send(job_id), item_no, reason FROM settled

@@ -9,7 +9,7 @@ SELECT uuid_send(x.execution_id), uuid_send(x.job_id), x.partition, x.attempt, u
   FROM shardwheel.executions AS x
   JOIN shardwheel.jobs AS j USING (job_id)
  WHERE x.execution_id = ANY (ARRAY(SELECT c.execution_id FROM shardwheel.claimed_ids AS c WHERE c.partition = ANY (%(partitions)s)))
-   AND x.state = 'running'
+   AND x.state = 'running' AND (x.dag_run_id IS NULL OR x.dag_run_id = ANY (%(run_ids)s::uuid[]))
    AND (x.lease_until < clock_timestamp() OR x.timeout_at + %(grace)s < clock_timestamp())
    AND NOT EXISTS (SELECT FROM unnest(%(topic_partitions)s::bigint[], %(settled)s::bigint[]) AS s (topic_partition, settled)
                     WHERE x.reported_generation = %(generation)s AND x.reported_partition = s.topic_partition

@@ -168,7 +168,7 @@ class MemoryLoopRig:
     def _update(self, state: str, **columns: Any) -> None:
         table = self.server.tables[rows.EXECUTIONS]
         for key, row in table.items():
-            if row.state == state:
+            if row.state == state and (state != "running" or row.lease_until_ms is not None):
                 table[key] = row._replace(**columns)
 
 
@@ -245,7 +245,7 @@ class PostgresLoopRig:
     async def end_leases(self) -> None:
         self._connection.execute(
             "UPDATE shardwheel.executions SET lease_until = clock_timestamp() - interval '1 s'"
-            " WHERE state = 'running'"
+            " WHERE state = 'running' AND lease_until IS NOT NULL"
         )
 
     async def make_overdue(self) -> None:
@@ -259,7 +259,7 @@ class PostgresLoopRig:
     async def hang(self) -> None:
         self._connection.execute(
             "UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - interval '1 h'"
-            " WHERE state = 'running'"
+            " WHERE state = 'running' AND lease_until IS NOT NULL"
         )
 
     async def slots(self) -> tuple[int, int]:
@@ -294,7 +294,8 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
             " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
             " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
-            " shardwheel.task_tallies, shardwheel.workers"
+            " shardwheel.task_tallies, shardwheel.workers, shardwheel.dag_versions, shardwheel.dag_tasks,"
+            " shardwheel.dag_edges, shardwheel.dag_runs, shardwheel.dag_counters, shardwheel.dag_fans"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardwheel.execution import Claimed
+from shardwheel.execution import Claimed, Settled
 from shardwheel.store.settle import settle
 from shardwheel.wire import Outcome
 from tests.integration.store.blocking import LIMIT_S, blocked
@@ -130,7 +130,7 @@ def test_two_processors_with_the_same_results_settle_them_once(gate: Gate) -> No
         settle(first, results)
         with blocked(gate.dsn, lambda conn: settle(conn, list(reversed(results)))) as step:
             first.commit()
-            assert step.result(LIMIT_S) == ({}, 6, {})
+            assert step.result(LIMIT_S) == Settled({}, 6, {})
     assert gate.conn.execute("SELECT count(*) FROM shardwheel.attempts").fetchone() == (6,)
 
 
@@ -140,5 +140,5 @@ def test_a_late_result_meets_a_sweep_that_put_the_execution_back(gate: Gate) -> 
         sweep.execute("UPDATE shardwheel.executions SET state = 'queued', attempt = 2, claim_token = NULL")
         with blocked(gate.dsn, lambda conn: settle(conn, [result_of(claimed)])) as step:
             sweep.commit()
-            assert step.result(LIMIT_S) == ({}, 1, {})
+            assert step.result(LIMIT_S) == Settled({}, 1, {})
     assert gate.state(claimed) == ("queued", None, 2)
