@@ -11,6 +11,7 @@ import typer
 
 from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.dag import app as dag_app
+from shardwheel.commands.dag_hands import cancel, force_complete, rerun, skip
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.job import app as job_app
 from shardwheel.commands.migrate import migrate
@@ -36,6 +37,10 @@ app.add_typer(dev_app, name="dev")
 app.add_typer(job_app, name="job")
 app.add_typer(task_app, name="task")
 app.add_typer(dag_app, name="dag")
+dag_app.command("force-complete")(force_complete)
+dag_app.command("skip")(skip)
+dag_app.command("rerun")(rerun)
+dag_app.command("cancel")(cancel)
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)

@@ -55,7 +55,7 @@ def create(
 
         shardctl job create report.build --delay 10s --set 'tags=["billing"]'
     """
-    body: dict[str, Any] = {"task": task, "name": name, "params": _json(params, "params")}
+    body: dict[str, Any] = {"task": task, "name": name, "params": parsed_json(params, "params")}
     given = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "time_zone": time_zone}
     given |= {"pool": pool, "priority": priority, "max_retries": max_retries}  # type: ignore[dict-item]
     body |= {field: value for field, value in given.items() if value is not None}
@@ -63,7 +63,7 @@ def create(
         field, separator, value = pair.partition("=")
         if not separator:
             raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
-        body[field] = _json(value, field)
+        body[field] = parsed_json(value, field)
     posting = parse_posting(body)
     with connection(data) as conn:
         (job_id,) = jobs.create_jobs(conn, TENANT, [posting])
@@ -112,7 +112,7 @@ def trigger(
     output: FormatOption = Format.table,
 ) -> None:
     """Run a job now, paused or not; prints the execution's id."""
-    override = None if params is None else _json(params, "params")
+    override = None if params is None else parsed_json(params, "params")
     with connection(data) as conn:
         execution = requests.trigger_job(conn, TENANT, id_of(job_id), uuid.uuid4().bytes, override)
         print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
@@ -175,7 +175,8 @@ def _shown(job: JobRow, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _json(text: str, field: str) -> Any:
+def parsed_json(text: str, field: str) -> Any:
+    """What an option says in JSON."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from shardwheel.cli import app, exit_code_of
+from shardwheel.commands.job import TENANT
 from shardwheel.errors import ShardwheelError
+from shardwheel.execution import Claimant
+from shardwheel.ids import id_of, scheduled_ms_of
+from shardwheel.store.claim import claim
+from shardwheel.store.jobs import get_job
+from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
 
 pytestmark = pytest.mark.servers
 Say = Callable[..., tuple[int, str]]
@@ -122,3 +129,51 @@ def test_out_of_reach_is_said_so(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["dag", "list"], env=environment)
     assert isinstance(answer.exception, ShardwheelError)
     assert exit_code_of(answer.exception) == 5
+
+
+def test_hands_on_a_run(say: Say, migrated_database: str) -> None:
+    tasks: list[dict[str, Any]] = [{"key": "a", "task": "work"}]
+    tasks += [{"key": key, "task": "work", "depends_on": [parent]} for parent, key in ("ab", "bc", "cd")]
+    tasks[1]["fan_out"] = True
+    body = msgspec.json.encode({"tasks": tasks}).decode()
+    dag_id = asked(say, "create", "-", text=body)["id"]
+    run_id = asked(say, "trigger", dag_id)["run_id"]
+    assert say("force-complete", run_id, "a")[0] == 3
+    begin(migrated_database, dag_id, run_id)
+    done = asked(say, "force-complete", run_id, "a", "--result", "[1, 2]")
+    assert states(done) == {"a": "force_completed", "b": "running", "c": "pending", "d": "pending"}
+    assert done["tasks"][1]["fan_out"] == {"items": 2, "open": 2, "failed": 0}
+    assert "0 of 2" in say("run", "show", run_id)[1]
+    assert say("force-complete", run_id, "a", "--result", "nonsense")[0] == 2
+    assert states(asked(say, "skip", run_id, "b"))["c"] == "queued"
+    assert states(asked(say, "skip", run_id, "b"))["b"] == "skipped"
+    assert say("skip", run_id, "a")[0] == 4
+    assert states(asked(say, "skip", run_id, "c", "--children", "skip"))["d"] == "upstream_skipped"
+    assert [run["state"] for run in asked(say, "runs", dag_id)] == ["partial"]
+    assert say("rerun", run_id)[0] == 4
+    assert say("skip", run_id, "zz")[0] == 3
+
+
+def test_a_run_is_cancelled_when_somebody_says_so(say: Say, migrated_database: str) -> None:
+    dag_id = asked(say, "create", "-", text="tasks: [{key: a, task: work}]")["id"]
+    run_id = asked(say, "trigger", dag_id)["run_id"]
+    begin(migrated_database, dag_id, run_id)
+    assert say("cancel", run_id)[0] == 4
+    assert asked(say, "cancel", run_id, "--yes")["state"] == "cancelled"
+    assert states(asked(say, "cancel", run_id, "--yes")) == {"a": "cancelled"}
+    with psycopg.connect(migrated_database) as conn:
+        actors = conn.execute("SELECT action, actor FROM shardwheel.audit").fetchall()
+    assert [(action, actor.split("/")[0]) for action, actor in actors] == [("dag_run.cancel", "shardctl")]
+
+
+def begin(dsn: str, dag_id: str, run_id: str) -> None:
+    """A worker claims what the trigger made: the run begins."""
+    with psycopg.connect(dsn) as conn:
+        job = get_job(conn, TENANT, id_of(dag_id))
+        at_ms = scheduled_ms_of(id_of(run_id))
+        fire = (FORMAT_VERSION, FireKind.FIRE, id_of(run_id), job.job_id, job.partition, 0, at_ms, at_ms, 1)
+        claim(conn, [(Fire(*fire), job.priority)], Claimant("w", "short", frozenset({"work"}), bytes(16)))
+
+
+def states(run: dict[str, Any]) -> dict[str, str]:
+    return {task["key"]: task["state"] for task in run["tasks"]}
