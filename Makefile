@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := wheel shard coordinator workers results api compose bench
+ROOMS := wheel shard coordinator workers results api alerts compose bench
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help

@@ -1,1 +1,1 @@
-"""The HTTP API and the dashboard."""
+"""The HTTP API."""

@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from resource import getpagesize
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 import trio
 
 from shardwheel.bench.embedded import embedded_postgres
-from shardwheel.bench.measure import machine
+from shardwheel.bench.measure import machine, resident_bytes
 from shardwheel.bench.report import Panel, print_machine, print_table, save_picture
 from shardwheel.bench.stored import TENANT, TOPIC_PARTITIONS, entries_of, store
 from shardwheel.ids import fire_id
@@ -114,14 +113,14 @@ def read_alone(dsn: str) -> float:
 
 def start_cold(dsn: str) -> Start:
     gc.collect()
-    before = _resident_bytes()
+    before = resident_bytes()
     begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
     holdings, fires = trio.run(_load_and_fire, dsn)
     took_s, took_cpu_s = time.perf_counter() - begun_s, time.process_time() - begun_cpu_s
     check_fires(dsn, fires)
     del fires
     gc.collect()
-    return Start(took_s, took_cpu_s, _resident_bytes() - before if holdings else 0)
+    return Start(took_s, took_cpu_s, resident_bytes() - before if holdings else 0)
 
 
 async def _load_and_fire(dsn: str) -> tuple[Mapping[int, Holding], list[Message]]:
@@ -150,10 +149,6 @@ def check_fires(dsn: str, fires: Sequence[Message]) -> None:
     named = fire_id(job.job_id, job.partition, fire.scheduled_ms)
     if due != [fire.scheduled_ms] or fire.execution_id != named or fire.schedule_no != job.schedule_no:
         raise RuntimeError(f"the first fire is wrong: {fire}")
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
 
 
 def print_result(report: Report) -> None:

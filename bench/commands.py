@@ -12,12 +12,15 @@ import typer
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
+from shardwheel.bench import enqueue as enqueue_bench
 from shardwheel.bench import failover as failover_bench
 from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import holds as holds_bench
+from shardwheel.bench import isolated as isolated_bench
 from shardwheel.bench import move as move_bench
 from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
+from shardwheel.bench import sleepers as sleepers_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
 from shardwheel.bench.report import print_json, say
@@ -147,6 +150,47 @@ def e2e(
     _draw(result, plot, e2e_bench.picture)
 
 
+@app.command()
+def isolated(
+    as_json: JsonOption = False,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Isolated no-ops, one after the other.")
+    ] = isolated_bench.RUNS,
+    plot: PlotOption = None,
+) -> None:
+    """What a start of an isolated handler costs, beside Python started anew.
+
+    Example:
+
+        shardctl bench isolated --json
+    """
+    result = isolated_bench.bench_isolated(runs, say)
+    _answer(result, as_json, isolated_bench.print_result)
+    _draw(result, plot, isolated_bench.picture)
+
+
+@app.command()
+def sleepers(
+    as_json: JsonOption = False,
+    count: Annotated[
+        int, typer.Option(min=1, help="Executions that sleep at once.")
+    ] = sleepers_bench.SLEEPERS,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=55, help="How long each sleeps.")
+    ] = sleepers_bench.SECONDS,
+    plot: PlotOption = None,
+) -> None:
+    """One worker that holds many sleeping executions at once: its memory, and whether all stay alive.
+
+    Example:
+
+        shardctl bench sleepers --count 10000 --json
+    """
+    result = sleepers_bench.bench_sleepers(count, seconds, say)
+    _answer(result, as_json, sleepers_bench.print_result)
+    _draw(result, plot, sleepers_bench.picture)
+
+
 HeldOption = Annotated[int, typer.Option(min=1, help="Jobs of the mix, held by all shards together.")]
 
 
@@ -215,6 +259,19 @@ def move(
     result = move_bench.bench_move(held, seconds, say)
     _answer(result, as_json, move_bench.print_result)
     _draw(result, plot, pauses.picture)
+
+
+@app.command()
+def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 45.0, plot: PlotOption = None) -> None:
+    """Jobs stored and read a second through the API, singly and by batch; when a shard has them.
+
+    Example:
+
+        shardctl bench enqueue --json --plot enqueue.png
+    """
+    result = enqueue_bench.bench_enqueue(seconds, say)
+    _answer(result, as_json, enqueue_bench.print_result)
+    _draw(result, plot, enqueue_bench.picture)
 
 
 def parse_count(text: str) -> int:

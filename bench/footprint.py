@@ -13,13 +13,11 @@ import gc
 import random
 import subprocess
 import sys
-from pathlib import Path
-from resource import getpagesize
 from typing import Final, NamedTuple
 
 import msgspec
 
-from shardwheel.bench.measure import microseconds_each, repeat
+from shardwheel.bench.measure import microseconds_each, repeat, resident_bytes
 from shardwheel.wheel import Wheel
 
 _PORTION: Final = 10_000
@@ -42,9 +40,10 @@ def footprint(held: int, stand_ms: int, entries: int) -> Footprint:
 def _measure(held: int, stand_ms: int, entries: int) -> Footprint:
     dice = random.Random(3)
     gc_without_ms = _collect_ms()
-    before = _resident_bytes()
+    before = resident_bytes()
     wheels = [_filled(held, stand_ms, dice) for _ in range(max(1, entries // held))]
-    grown = _resident_bytes() - before
+    gc.collect()
+    grown = resident_bytes() - before
     return Footprint(grown / (held * len(wheels)), _collect_ms(), gc_without_ms)
 
 
@@ -61,11 +60,6 @@ def _collect_ms() -> float:
     """CPU time of a full collection, when there is nothing to free."""
     gc.collect()
     return repeat(3, lambda: microseconds_each(1, gc.collect)).median / 1000
-
-
-def _resident_bytes() -> int:
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import psycopg
 
 from shardwheel.bench.embedded import Servers
-from shardwheel.bench.measure import Latencies
+from shardwheel.bench.measure import Latencies, cpu_s, resident_bytes
 from shardwheel.bench.stored import once_entries, store
 from shardwheel.store.jobs import read_now_ms
 
@@ -54,12 +54,15 @@ class Loop:
         self._dsn = dsn
         self._environment = environment
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._options: dict[str, tuple[str, ...]] = {}
         self._rounds = 0
 
-    def start(self, role: str) -> None:
+    def start(self, role: str, *options: str) -> None:
+        """Start a process; with the same options again, should it end by itself."""
+        options = self._options.setdefault(role, options)
         with (self._folder / f"{role}.log").open("ab") as log:
             self._processes[role] = subprocess.Popen(
-                [sys.executable, "-m", "shardwheel.cli", role],
+                [sys.executable, "-m", "shardwheel.cli", role, *options],
                 env=self._environment,
                 stdout=log,
                 stderr=log,
@@ -68,6 +71,13 @@ class Loop:
     def kill(self, role: str) -> None:
         self._processes[role].kill()
         self._processes[role].wait()
+
+    def resident_bytes(self, role: str) -> int:
+        return resident_bytes(self._processes[role].pid)
+
+    def cpu_s(self, role: str) -> float:
+        """CPU time of the process so far."""
+        return cpu_s(self._processes[role].pid)
 
     def close(self) -> None:
         for role in self._processes:
@@ -123,8 +133,9 @@ class Loop:
 
 
 @contextmanager
-def open_loop(servers: Servers) -> Iterator[Loop]:
-    environment = {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name} | {
+def open_loop(servers: Servers, worker: Sequence[str] = (), **environment: str) -> Iterator[Loop]:
+    """`worker`: options of the worker. What is given of the environment wins."""
+    usual = {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name} | {
         "SHARDWHEEL_POSTGRES_DSN": servers.dsn,
         "SHARDWHEEL_ETCD_ENDPOINTS": servers.etcd,
         "SHARDWHEEL_KAFKA_BOOTSTRAP": servers.kafka,
@@ -134,10 +145,10 @@ def open_loop(servers: Servers) -> Iterator[Loop]:
         "SHARDWHEEL_LEASE_TTL_S": "10",
     }
     with tempfile.TemporaryDirectory(prefix="shardwheel-bench-") as folder:
-        loop = Loop(Path(folder), servers.dsn, environment)
+        loop = Loop(Path(folder), servers.dsn, usual | environment)
         try:
             for role in _ROLES:
-                loop.start(role)
+                loop.start(role, *(worker if role == "worker" else ()))
             yield loop
         finally:
             loop.close()

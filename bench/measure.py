@@ -19,6 +19,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from resource import getpagesize
 from time import thread_time_ns
 from typing import Any, NamedTuple
 
@@ -57,6 +58,17 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load_1_min": round(os.getloadavg()[0], 2),
     }
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """Memory that a process holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * getpagesize()
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, its own and the kernel's for it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_model() -> str:

@@ -18,6 +18,7 @@ from shardwheel.compose.follow import follow
 from shardwheel.compose.foreground import speaker, until_signalled
 from shardwheel.compose.services import Wish
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
+from shardwheel.compose.welcome import welcome
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.settings import FILE_NAME, Settings, load_settings
@@ -65,6 +66,7 @@ async def _run(wish: Wish) -> None:
     begun_at_s = time.monotonic()
     async with until_signalled(say):
         async with open_stack(wish, say) as stack:
+            welcome(stack, say)
             say(f"everything is up after {time.monotonic() - begun_at_s:.1f} s; Ctrl-C stops it")
             print_rows(msgspec.to_builtins(stack.processes), ["id", "pid", "address", "log"], Format.table)
             await trio.sleep_forever()

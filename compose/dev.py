@@ -9,6 +9,7 @@ on two folders do not meet. Nothing here reads flags or the environment: see com
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -88,7 +89,9 @@ def embedded_servers(folder: Path, settings: Settings) -> dict[str, Server]:
 
 def reaching(settings: Settings, servers: dict[str, Server], secret: str) -> Settings:
     """The settings with which everything is reached: what was pointed elsewhere stays as it is."""
-    found: dict[str, Any] = {"secret": settings.secret or secret}
+    # One-way: whoever is given the one that signs callbacks can't sign tokens with it.
+    callback_secret = settings.callback_secret or hmac.digest(secret.encode(), b"callbacks", "sha256").hex()
+    found: dict[str, Any] = {"secret": settings.secret or secret, "callback_secret": callback_secret}
     for server in servers.values():
         match server:
             case PostgresServer():

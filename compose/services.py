@@ -58,6 +58,8 @@ SERVICES: tuple[ServiceLine, ...] = (
     ServiceLine("worker", _workers, ("--pool", "medium")),
     ServiceLine("worker", _workers, ("--pool", "long")),
     ServiceLine("shard", lambda wish: wish.shards),
+    ServiceLine("api", lambda wish: 1, port=lambda wish: wish.settings.http_port),
+    ServiceLine("alerts", lambda wish: 1),
 )
 
 

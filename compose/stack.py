@@ -156,6 +156,16 @@ def secret_of(folder: Path) -> str:
         raise UsageError(f"{path}: {error.strerror}; {remedy_of(error)}", field="data") from error
 
 
+def write_token(folder: Path, token: str) -> Path:
+    """Where people find the token that this start of the stack made."""
+    path = folder / "token"
+    try:
+        _write_private(path, token.encode())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; {remedy_of(error)}", field="data") from error
+    return path
+
+
 def _write_private(path: Path, content: bytes) -> None:
     """Put a file in place at once, for its owner only: a reader sees the old one or the new, never a half."""
     fresh = path.with_name(f"{path.name}.new")

@@ -36,15 +36,11 @@ def member_of(view: View, shard_id: str) -> Member:
     return view.members[shard_id]
 
 
-def is_draining(view: View, shard_id: str) -> bool:
-    return view.drain is not None and view.drain.shard_id == shard_id
-
-
 async def drain(leases: Leases, shard_id: str) -> None:
     """Let the shard give all it has to the others. One at a time, and never the last one."""
     view = await look(leases)
     member = member_of(view, shard_id)
-    if is_draining(view, shard_id):
+    if view.is_draining(shard_id):
         return
     if view.drain is not None:
         raise ConflictError(
@@ -73,7 +69,7 @@ async def undrain(leases: Leases, shard_id: str) -> None:
     """Let the shard take its share again."""
     view = await look(leases)
     member_of(view, shard_id)
-    if view.drain is None or not is_draining(view, shard_id):
+    if view.drain is None or not view.is_draining(shard_id):
         return
     await leases.txn([Compare(DRAIN, view.drain.mod_revision)], [Delete(DRAIN)])
 
@@ -84,13 +80,13 @@ async def pin(leases: Leases, partition: int, shard_id: str) -> None:
         raise UsageError(f"partition: there is no {partition}; give 0 to {PARTITIONS - 1}", field="partition")
     view = await look(leases)
     member = member_of(view, shard_id)
-    if member.state != MemberState.ACTIVE or is_draining(view, shard_id):
+    if member.state != MemberState.ACTIVE or view.is_draining(shard_id):
         raise ConflictError(f"{shard_id} is {_state(view, member)}: choose an active shard")
     await leases.txn([], [Put(pin_key(partition), shard_id.encode())])
 
 
 def _state(view: View, member: Member) -> str:
-    return "draining" if is_draining(view, member.shard_id) else member.state
+    return "draining" if view.is_draining(member.shard_id) else member.state
 
 
 async def rebalance(leases: Leases) -> None:

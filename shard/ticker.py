@@ -104,9 +104,10 @@ class Ticker:
 
     def tick(self, horizon_xid: int) -> int:
         """Advance to now and publish what is due; returns how many messages went out."""
-        if self._unsent is not None and not self._send(self._unsent):
-            return 0
         now_ms = self._now_ms()
+        if self._unsent is not None and not self._send(self._unsent):
+            self._tell_oldest(now_ms)
+            return 0
         self._earn(now_ms)
         mark = Mark(int(now_ms), horizon_xid)
         out, oldest_due_ms = self._advance(mark.fired_through_ms)
@@ -114,6 +115,7 @@ class Ticker:
         self._allowance -= len(caught_up)
         messages = out + caught_up
         sent = self._send(_Unsent(messages, emptied, mark, oldest_due_ms))
+        self._tell_oldest(now_ms)
         self._prepare()
         return len(messages) if sent else 0
 
@@ -124,7 +126,14 @@ class Ticker:
         while self._under_way and self._under_way[0][0] <= ticket:
             # One observation a tick, of its oldest fire: a tick of thousands must not pay for each.
             TICK_LATENCY.observe(max(0.0, now_ms - self._under_way.popleft()[1]) / 1000)
-        OLDEST_DUE.set((now_ms - self._under_way[0][1]) / 1000 if self._under_way else 0.0)
+        self._tell_oldest(now_ms)
+
+    def _tell_oldest(self, now_ms: float) -> None:
+        """At every tick, not only when something is acknowledged: a broker that is away must show."""
+        oldest_ms = now_ms if self._unsent is None else self._unsent.oldest_due_ms
+        if self._under_way:
+            oldest_ms = self._under_way[0][1]
+        OLDEST_DUE.set(max(0.0, now_ms - oldest_ms) / 1000)
 
     def _advance(self, now_ms: int) -> tuple[list[Message], int]:
         out: list[Message] = []

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardwheel.handler import Fatal, Retryable, handler
+from shardwheel.handler import Fatal, Retryable, Superseded, handler
 
 if TYPE_CHECKING:
     from shardwheel.client import Client
 
-__all__ = ["Client", "Fatal", "Retryable", "handler"]
+__all__ = ["Client", "Fatal", "Retryable", "Superseded", "handler"]
 
 
 def __getattr__(name: str) -> Any:

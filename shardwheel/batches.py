@@ -8,6 +8,9 @@ done, before anyone waits for more: what nobody waits for is not left uncommitte
     backlog   take 1 │ work 1          │ work 2            │ work 3
                      │ take 2          │ commit 1, take 3  │ commit 2, take 4
     calm      take 1 │ work 1 │ commit 1 │ take 2 (waits)
+
+Work may take as long as it likes: whoever waits for it stays a member of the group, paused. (Pausing discards
+what was fetched ahead, so a second passes first.)
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from shardwheel.errors import UnavailableError
 from shardwheel.logs import get_logger
 from shardwheel.ports import Consumer, Record
 
-Work = Callable[[Sequence[Record]], Awaitable[None]]
+# Returns how many of the records, from the first on, were dealt with; None: all of them.
+Work = Callable[[Sequence[Record]], Awaitable[int | None]]
+STAY_S = 1.0
 
 
 class Batches:
@@ -30,15 +35,11 @@ class Batches:
         self._consumer = consumer
         self._work = work
         self._nursery = nursery
-        self._in_work: Sequence[Record] = ()
+        self._done: Sequence[Record] = ()
+        self._partly: Sequence[Record] = ()
         self._idle = trio.Event()
         self._idle.set()
         self._log = get_logger(part="batches")
-
-    @property
-    def in_work(self) -> int:
-        """How many records are being worked on."""
-        return 0 if self._idle.is_set() else len(self._in_work)
 
     async def step(self, most: int, wait_s: float) -> int:
         """Take a batch of up to `most` and begin its work; returns its size."""
@@ -51,29 +52,37 @@ class Batches:
         await self._commit(done)
         return len(records)
 
-    async def finish(self) -> None:
-        """Wait for what is in work, and commit it."""
-        await self._commit(await self._worked())
+    def dealt_with(self, records: Sequence[Record]) -> None:
+        """Said by work that takes long: these of its records may be committed before the rest."""
+        self._partly = records
 
     async def close(self) -> None:
-        """Finish, and leave the group."""
+        """Wait for what is in work, commit it, and leave the group."""
         try:
-            await self.finish()
+            await self._commit(await self._worked())
         finally:
             await self._consumer.close()
 
     def _begin(self, records: Sequence[Record]) -> None:
-        self._in_work, self._idle = records, trio.Event()
+        self._idle = trio.Event()
         self._nursery.start_soon(self._do, records, self._idle)
 
     async def _do(self, records: Sequence[Record], idle: trio.Event) -> None:
-        await self._work(records)
+        self._done = records[: await self._work(records)]
         idle.set()
 
     async def _worked(self) -> Sequence[Record]:
         """Wait for the work in hand; returns the records that may be committed now."""
-        await self._idle.wait()
-        done, self._in_work = self._in_work, ()
+        while not self._idle.is_set():
+            with trio.move_on_after(STAY_S) as waited:
+                await self._idle.wait()
+            if waited.cancelled_caught:
+                self._consumer.pause()
+                await self._consumer.take(1, 0)
+                partly, self._partly = self._partly, ()
+                await self._commit(partly)
+        self._consumer.resume()
+        done, self._done, self._partly = self._done, (), ()
         return done
 
     async def _commit(self, records: Sequence[Record]) -> None:

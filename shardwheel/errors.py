@@ -23,6 +23,10 @@ class ConflictError(UsageError):
     """The request is well formed but the present state refuses it."""
 
 
+class TooLargeError(UsageError):
+    """What was sent is larger than its limit."""
+
+
 class OwnershipError(ShardwheelError):
     """Another shard took over: stop firing the partition now."""
 

@@ -117,6 +117,29 @@ class Held(NamedTuple):
     offset: int = -1
 
 
+class Note(NamedTuple):
+    """What a running attempt has to say, for its worker to write: progress (JSON, or nothing new) and lines
+    of its log, a JSON array of [at_ms, level, text], with the first one's number and how many they are."""
+
+    execution_id: bytes
+    attempt: int
+    claim_token: bytes
+    progress: bytes = b""
+    first_line: int = 0
+    line_count: int = 0
+    lines: bytes = b""
+
+
+class LogLine(NamedTuple):
+    """A line of an execution's log. Of level `dropped`: a mark in place of the lines that were not kept."""
+
+    attempt: int
+    number: int
+    at_ms: int
+    level: str
+    text: str
+
+
 class Beat(NamedTuple):
     """What a heartbeat told: still ours, and asked to stop. What is missing from `ours` is lost."""
 
@@ -157,3 +180,25 @@ class Counts(NamedTuple):
 
     held: Mapping[str, int]
     dead_letters: int
+
+
+class Callback(NamedTuple):
+    """Somebody to be told of an execution's end: what is sent, which try this is, how old it is, and when it
+    was taken."""
+
+    callback_id: bytes
+    url: str
+    host: str
+    body: bytes
+    tries: int
+    age_ms: int
+    taken_ms: int
+
+
+class UnpublishedLetter(NamedTuple):
+    """A dead letter that the topic does not have yet, as JSON."""
+
+    dead_letter_id: bytes
+    job_id: bytes
+    partition: int
+    value: bytes

@@ -5,7 +5,8 @@
     @handler("email.send", pool="short", timeout_s=30)
     async def send(ctx, params): ...
 
-An async function runs under trio, a plain one in a thread. A failure is a result, not an exception of
+An async function runs under trio, a plain one in a thread, either of them with `isolated=True` in a child
+process within limits (docs/isolation.md). A failure is a result, not an exception of
 ours: whatever the handler raises is reported with its class and traceback. `Retryable` asks for another
 attempt (at a time of its choice), `Fatal` for none.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from shardwheel.errors import UsageError
+from shardwheel.isolation import Limits, limits_of
 
 POOLS = ("short", "medium", "long")
 
@@ -38,14 +40,20 @@ class Fatal(Exception):  # noqa: N818 - users raise it by this name (contract.md
     """Do not try this execution again: it goes to the dead letters."""
 
 
+class Superseded(Exception):  # noqa: N818 - beside the two above
+    """Raised by `ctx.checkpoint` and `ctx.load_checkpoint`: another attempt has taken over, so stop."""
+
+
 class Handler(NamedTuple):
-    """A registered function with the task type's own defaults (None: the job decides)."""
+    """A registered function. `pool` and `timeout_s` say what it is written for: a job's own values decide
+    where and for how long it runs. With limits it is isolated."""
 
     task: str
     function: Callable[..., Any]
     pool: str
     timeout_s: float | None
     is_async: bool
+    limits: Limits | None = None
 
 
 class Registry:
@@ -54,7 +62,14 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
-    def add(self, task: str, function: Callable[..., Any], pool: str, timeout_s: float | None) -> None:
+    def add(
+        self,
+        task: str,
+        function: Callable[..., Any],
+        pool: str,
+        timeout_s: float | None,
+        limits: Limits | None = None,
+    ) -> None:
         if not task or len(task) > 200:
             raise UsageError(f"task: {task!r} is not a name of 1 to 200 characters", field="task")
         if pool not in POOLS:
@@ -66,7 +81,8 @@ class Registry:
             raise UsageError(
                 f"task: {task!r} has two handlers, {known.function!r} and {function!r}", field="task"
             )
-        self._handlers[task] = Handler(task, function, pool, timeout_s, inspect.iscoroutinefunction(function))
+        is_async = inspect.iscoroutinefunction(function)
+        self._handlers[task] = Handler(task, function, pool, timeout_s, is_async, limits)
 
     def get(self, task: str) -> Handler | None:
         return self._handlers.get(task)
@@ -75,17 +91,41 @@ class Registry:
     def tasks(self) -> frozenset[str]:
         return frozenset(self._handlers)
 
+    @property
+    def isolated(self) -> list[Handler]:
+        return [one for one in self._handlers.values() if one.limits is not None]
+
 
 registry = Registry()
 
 
 def handler(
-    task: str, *, pool: str = "short", timeout_s: float | None = None, registry: Registry = registry
+    task: str,
+    *,
+    pool: str = "short",
+    timeout_s: float | None = None,
+    isolated: bool = False,
+    cpu_s: int | None = None,
+    memory_mb: int | None = None,
+    open_files: int | None = None,
+    output_kb: int | None = None,
+    network: bool | None = None,
+    registry: Registry = registry,
 ) -> Callable[[_Function], _Function]:
-    """Register a function as the handler of a task type."""
+    """Register a function as the handler of a task type. Where it runs and for how long is the job's to say
+    (`pool`, `timeout_s` of the posting): what is said here is for its readers. `isolated`, it runs in a child
+    process, within the limits given here."""
+    given = {
+        "cpu_s": cpu_s,
+        "memory_mb": memory_mb,
+        "open_files": open_files,
+        "output_kb": output_kb,
+        "network": network,
+    }
+    limits = limits_of(isolated, given)
 
     def register(function: _Function) -> _Function:
-        registry.add(task, function, pool, timeout_s)
+        registry.add(task, function, pool, timeout_s, limits)
         return function
 
     return register

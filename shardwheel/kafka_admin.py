@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # They do not
 
 from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.ports import TopicPartition, TopicSpec
+from shardwheel.times import DAY_S
 
 _Answer = TypeVar("_Answer")
 
@@ -95,12 +96,14 @@ def _check(specs: Sequence[TopicSpec], found: Mapping[str, TopicDescription]) ->
             )
 
 
+def _config(spec: TopicSpec) -> dict[str, str]:
+    """A segment of the log goes as a whole, once its last record is old enough: so it spans a day at most."""
+    return {"retention.ms": str(spec.retention_ms), "segment.ms": str(min(spec.retention_ms, DAY_S * 1000))}
+
+
 def _create(admin: AdminClient, specs: Sequence[TopicSpec], limit_s: float) -> None:
     """Another process may create them at the same time: whoever is first."""
-    topics = [
-        NewTopic(spec.name, spec.topic_partitions, config={"retention.ms": str(spec.retention_ms)})
-        for spec in specs
-    ]
+    topics = [NewTopic(spec.name, spec.topic_partitions, config=_config(spec)) for spec in specs]
     asked = admin.create_topics(topics, request_timeout=limit_s, operation_timeout=limit_s)
     for future in asked.values():
         try:

@@ -68,12 +68,17 @@ PARTITIONS_OWNED = Gauge("shardwheel_partitions_owned", "Partitions that the sha
 TAKEOVER = Histogram("shardwheel_takeover_seconds", "Time from knowing an orphan to firing it.")
 POOL_LAG = Gauge("shardwheel_pool_lag", "Messages not yet claimed.", ["pool", "priority"])
 RESULTS_LAG = Gauge("shardwheel_results_lag", "Results not yet settled.")
+RESULTS_BREAKER = Gauge(
+    "shardwheel_results_breaker", "1 while results lag so far that work on DAGs is to be put off."
+)
 HELD = Gauge("shardwheel_held", "Executions held, by reason.", ["reason"])
 DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has dealt with.")
+CALLBACKS = Counter("shardwheel_callbacks_total", "Callbacks tried, by what became of it.", ["outcome"])
 DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
 DAG_SLA = Counter("shardwheel_dag_sla_total", "DAG runs with an sla_s, by whether they kept it.", ["outcome"])
 DUPLICATES = Counter("shardwheel_duplicates_total", "Duplicates dropped, by where.", ["where"])
 SKIPS = Counter("shardwheel_skips_total", "Scheduled times skipped, by reason.", ["reason"])
+ABANDONED = Gauge("shardwheel_abandoned_handlers", "Handlers that run on after their attempt was given up.")
 CLOCK_OFFSET = Gauge("shardwheel_clock_offset_seconds", "The database's clock minus this process's.")
 CLOCK_UNCERTAINTY = Gauge(
     "shardwheel_clock_uncertainty_seconds", "Half the smallest round trip to the database."

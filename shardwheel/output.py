@@ -37,6 +37,18 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     Console().print(table)
 
 
+def print_page(
+    items: Sequence[Mapping[str, Any]], next_cursor: str | None, columns: Sequence[str], output: Format
+) -> None:
+    """A page of a list: with JSON and YAML where the next one goes on, with a table a line about it."""
+    if output is not Format.table:
+        _print_value({"items": list(items), "next_cursor": next_cursor}, output)
+        return
+    print_rows(items, columns, output)
+    if next_cursor is not None:
+        sys.stderr.write(f"there are more: --cursor {next_cursor}\n")
+
+
 def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     """One thing: in a table, a line a field."""
     if output is not Format.table:

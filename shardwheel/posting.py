@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from shardwheel.errors import UsageError
+from shardwheel.credentials import credential_in
+from shardwheel.destinations import STRICT, CallbackRules, destination_of
+from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -84,17 +86,20 @@ class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "catchup_window_ms": parse_duration(self.catchup_window, "catchup_window"),
             "overlap": self.overlap,
             "not_after_ms": None if self.not_after_s is None else round(self.not_after_s * 1000),
+            "callback_url": self.callback_url,
         }
 
 
-def parse_posting(body: Mapping[str, Any]) -> JobPosting:
-    """Check a job as posted (or merged with an edit)."""
+def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) -> JobPosting:
+    """Check a job as posted (or merged with an edit). `callbacks`: where a site lets a callback_url lead."""
     try:
         posting = msgspec.convert(dict(body), JobPosting)
     except msgspec.ValidationError as error:
         raise _refusal(error) from error
     _check_texts(posting)
     _check_numbers(posting)
+    if posting.callback_url is not None:
+        destination_of(posting.callback_url, callbacks)
     _check_what_comes_later(posting)
     return posting
 
@@ -121,7 +126,11 @@ def _check_texts(posting: JobPosting) -> None:
         refuse(
             "tags", "are too many or too long", f"give at most {MOST_TAGS} of 1 to {LONGEST_TAG} characters"
         )
-    for field, texts in (("task", [posting.task]), ("name", [posting.name]), ("tags", posting.tags)):
+    key = posting.idempotency_key
+    if key is not None and not 1 <= len(key) <= LONGEST_NAME:
+        refuse("idempotency_key", f"has {len(key)} characters", f"give 1 to {LONGEST_NAME}")
+    texts_of = {"task": [posting.task], "name": [posting.name], "tags": posting.tags}
+    for field, texts in (texts_of | {"idempotency_key": [key or ""]}).items():
         if any("\0" in text for text in texts):
             refuse(field, "has a NUL character, which PostgreSQL can't store", "take it out")
     check_params(posting.params)
@@ -134,9 +143,12 @@ def check_params(params: Mapping[str, Any]) -> None:
         raise UsageError(f"params: can't be written as JSON: {error}", field="params") from error
     if len(encoded) > PARAMS_LIMIT_BYTES:
         remedy = f"give at most {PARAMS_LIMIT_BYTES}; pass larger data by reference"
-        refuse("params", f"have {len(encoded)} bytes", remedy)
+        raise TooLargeError(f"params: have {len(encoded)} bytes; {remedy}", field="params")
     if b"\\u0000" in encoded:
         refuse("params", "have a NUL character, which PostgreSQL can't store", "take it out")
+    if (where := credential_in(params)) is not None:
+        remedy = 'store it where the handler runs, and refer to it as {"$secret": "name"}'
+        refuse("params", f"{where} looks like a credential in plain text", remedy)
 
 
 def _check_numbers(posting: JobPosting) -> None:
@@ -158,7 +170,5 @@ def _check_numbers(posting: JobPosting) -> None:
 
 def _check_what_comes_later(posting: JobPosting) -> None:
     """What the contract names and this version can't do yet is refused, never ignored in silence."""
-    later = {"parents": posting.parents, "callback_url": posting.callback_url}
-    for field, value in later.items():
-        if value:
-            refuse(field, "is not available in this version", "leave it out")
+    if posting.parents:
+        refuse("parents", "is not available in this version", "leave it out")

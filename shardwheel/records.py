@@ -113,6 +113,9 @@ class View(NamedTuple):
     def seats(self) -> tuple[Seat, ...]:
         return () if self.plan is None else self.plan.partitions
 
+    def is_draining(self, shard_id: str) -> bool:
+        return self.drain is not None and self.drain.shard_id == shard_id
+
     def owned_by(self, shard_id: str) -> dict[int, Holder]:
         return {p: holder for p, holder in self.owners.items() if holder.shard_id == shard_id}
 

@@ -32,20 +32,23 @@ def quieten_collector() -> None:
 
 
 class Health:
-    """The present state of a service's parts: None is well, a text is what is wrong."""
+    """The present state of a service's parts: None is well, a text is what is wrong. What is well may come
+    with a remark all the same: late, but at work."""
 
     def __init__(self) -> None:
         self.parts: dict[str, str | None] = {}
+        self._remarks: dict[str, str] = {}
 
-    def well(self, part: str) -> None:
+    def well(self, part: str, remark: str = "ok") -> None:
         self.parts[part] = None
+        self._remarks[part] = remark
 
     def unwell(self, part: str, reason: str) -> None:
         self.parts[part] = reason
 
     async def route(self, _body: bytes) -> Answer:
         healthy = all(reason is None for reason in self.parts.values())
-        parts = {part: reason or "ok" for part, reason in self.parts.items()}
+        parts = {part: reason or self._remarks[part] for part, reason in self.parts.items()}
         body = msgspec.json.encode({"status": "ok" if healthy else "unwell", "parts": parts})
         return Answer(200 if healthy else 503, body)
 
@@ -54,12 +57,20 @@ class Service:
     """One service process: add loops and routes, then `run` until a signal, `stop`, or a loop's failure."""
 
     def __init__(
-        self, role: str, *, host: str = "127.0.0.1", port: int = 0, stop_limit_s: float = 30.0
+        self,
+        role: str,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        address: str = "",
+        stop_limit_s: float = 30.0,
     ) -> None:
+        """`address`: of a door that a loop keeps itself; then none is opened here."""
         self.role = role
         self.health = Health()
         self.stopping = trio.Event()
-        self.address = ""
+        self.address = address
+        self._listeners: list[trio.SocketListener] = []
         self._host = host
         self._port = port
         self._stop_limit_s = stop_limit_s
@@ -92,7 +103,8 @@ class Service:
             await self.open()
         async with trio.open_nursery() as outer:
             await outer.start(self._watch_signals)
-            outer.start_soon(serve, self._routes, self._listeners)
+            if self._listeners:
+                outer.start_soon(serve, self._routes, self._listeners)
             self._log.info("started", address=self.address)
             async with trio.open_nursery() as loops:
                 for _, loop in self._loops:

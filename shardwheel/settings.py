@@ -10,12 +10,15 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from shardwheel.destinations import CallbackRules
 from shardwheel.errors import UsageError
+from shardwheel.keeping import KAFKA_RETENTION_D, Keep
 
 ENVIRONMENT_PREFIX = "SHARDWHEEL_"
 FILE_NAME = "shardwheel.toml"
@@ -43,7 +46,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     http_host: str = "127.0.0.1"
     http_port: int = 0
     secret: str = ""
+    former_secrets: tuple[str, ...] = ()
+    jwt_algorithm: str = "HS256"
+    jwt_issuer: str = "shardwheel"
+    jwt_audience: str = "shardwheel"
+    jwks: str = ""
     handlers: str = ""
+    isolated_user: str = ""
+    isolated_children: int = 32
+    secret_provider: str = "environment"
+    secret_prefix: str = "SECRET_"
+    secret_folder: str = ""
     data: str = ""
     cache: str = ""
 
@@ -51,8 +64,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     isolation_limit_s: int = 60
     leave_limit_s: int = 20
     standbys: int = 1
+    alert_webhooks: tuple[str, ...] = ()
+    alert_pagerduty_key: str = ""
+    alert_pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
+    alert_scrape: tuple[str, ...] = ()
+    alert_oldest_due_s: int = 30
+    alert_horizon_age_s: int = 60
+    alert_floor_age_s: int = 300
     log_level: str = "info"
     log_format: str = ""
+
+    callback_secret: str = ""
+    callback_schemes: tuple[str, ...] = ("https",)
+    callback_private_hosts: tuple[str, ...] = ()
+    callback_limit_h: int = 12
+
+    keep_succeeded_d: int = 7
+    keep_failed_d: int = 30
+    keep_dead_letters_d: int = 14
+    keep_audit_d: int = 365
+    keep_deleted_jobs_d: int = 30
 
     @property
     def results_kafka(self) -> tuple[str, dict[str, str]]:
@@ -60,6 +91,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.results_bootstrap:
             return self.results_bootstrap, self.results_settings
         return self.kafka_bootstrap, self.kafka_settings
+
+    @property
+    def callback_rules(self) -> CallbackRules:
+        """Where callbacks may go."""
+        return CallbackRules(self.callback_schemes, self.callback_private_hosts)
+
+    @property
+    def keep(self) -> Keep:
+        """How long what is over is kept."""
+        days = (
+            self.keep_succeeded_d,
+            self.keep_failed_d,
+            self.keep_dead_letters_d,
+            self.keep_audit_d,
+            self.keep_deleted_jobs_d,
+        )
+        return Keep(*(timedelta(days=count) for count in days))
 
 
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
@@ -157,14 +205,32 @@ def _check(settings: Settings) -> None:
         "isolation_limit_s": (1, 3600),
         "leave_limit_s": (0, 600),
         "standbys": (0, 1),
+        "isolated_children": (1, 10_000),
+        "callback_limit_h": (0, 168),
+        # Longer than Kafka keeps a fire: a row that is gone too early would let a repeated fire run again.
+        "keep_succeeded_d": (KAFKA_RETENTION_D + 2, 3650),
+        "keep_failed_d": (KAFKA_RETENTION_D + 2, 3650),
+        "keep_dead_letters_d": (1, 3650),
+        "keep_audit_d": (1, 3650),
+        "keep_deleted_jobs_d": (1, 3650),
+        "alert_oldest_due_s": (1, 86_400),
+        "alert_horizon_age_s": (1, 86_400),
+        "alert_floor_age_s": (1, 86_400),
     }
     for name, (least, most) in limits.items():
         value = getattr(settings, name)
         if not least <= value <= most:
             raise UsageError(f"{name}: {value} is out of range; give {least} to {most}", field=name)
+    if settings.jwt_algorithm not in ("HS256", "RS256", "ES256"):
+        raise UsageError(
+            f"jwt_algorithm: {settings.jwt_algorithm!r} is not supported; give HS256, RS256 or ES256",
+            field="jwt_algorithm",
+        )
     if settings.log_format not in ("", "pretty", "json"):
         raise UsageError(
             f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"
         )
+    if not settings.callback_schemes or not set(settings.callback_schemes) <= {"https", "http"}:
+        raise UsageError("callback_schemes: give https, or https,http", field="callback_schemes")
     if not settings.cluster or "/" in settings.cluster:
         raise UsageError("cluster: give a name without a slash", field="cluster")

@@ -26,7 +26,7 @@ from contextvars import copy_context
 import trio
 
 from shardwheel.handler import Registry
-from shardwheel.workers.run import End, Running
+from shardwheel.workers.run import End, Running, Workshop
 
 # Runners that rest; more are let go. A resting one costs a few KB.
 MOST_RESTING = 1_000
@@ -41,12 +41,12 @@ class Crew:
         self,
         nursery: trio.Nursery,
         registry: Registry,
-        threads: trio.CapacityLimiter,
+        workshop: Workshop,
         ended: Callable[[Running, End], None],
     ) -> None:
         self._nursery = nursery
         self._registry = registry
-        self._threads = threads
+        self._workshop = workshop
         self._ended = ended
         self._waiting: deque[Running] = deque()
         self._resting = trio.lowlevel.ParkingLot()
@@ -106,7 +106,7 @@ class Crew:
             return attempt.cut_off()
         handler = self._registry.get(attempt.claimed.task)
         assert handler is not None, "the claim holds what has no handler"
-        return await attempt.call(handler, self._threads, scope)
+        return await attempt.call(handler, self._workshop, scope)
 
 
 class _Runner:

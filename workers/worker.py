@@ -4,6 +4,9 @@ From the claim on the row and its lease carry the run, so the offset is committe
 a job of hours never meets Kafka's poll limit. A worker that dies loses nothing: its leases end, and the
 sweep puts back what it held. SIGTERM: nothing more is taken, what runs has `stop_grace_s` to end, and the
 rest is given back at once.
+
+Each priority has a consumer and a taker of its own. A taker holds the messages that it took until there are
+slots for them: so it is always known who wants how much, and scarce slots are shared by weight (`slots`).
 """
 
 from __future__ import annotations
@@ -21,28 +24,38 @@ from shardwheel.handler import Registry
 from shardwheel.job import Priority
 from shardwheel.limits import WorkerCard
 from shardwheel.logs import get_logger
-from shardwheel.metrics import DUPLICATES, FIRE_LATENESS, SKIPS
-from shardwheel.ports import Bus, Consumer, Record
+from shardwheel.metrics import ABANDONED, DUPLICATES, FIRE_LATENESS, SKIPS
+from shardwheel.ports import Bus, Record
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
 from shardwheel.workers.announce import AnnouncingStore, announce
 from shardwheel.workers.crew import Crew
+from shardwheel.workers.isolated import Isolation, require_isolation
+from shardwheel.workers.notes import Notes, NotesStore, ThreadDesk
 from shardwheel.workers.report import Reporter
-from shardwheel.workers.run import End, Running
+from shardwheel.workers.run import End, Running, Workshop
+from shardwheel.workers.secrets import EnvironmentSecrets, Provider
+from shardwheel.workers.slots import Slots
 
 BATCH = 500
 WAIT_S = 0.5
 PAUSE_S = 0.5
 HEARTBEAT_S = {"short": 10.0, "medium": 60.0, "long": 10.0}
+# How long a wish to stop takes to arrive, and how late a handler that can't be cancelled is given up.
+WATCH_S = 1.0
+# For so long nothing else of this worker had its turn, heartbeats included.
+BLOCKED_S = 2.0
 
 
-class WorkerStore(AnnouncingStore, Protocol):
+class WorkerStore(AnnouncingStore, NotesStore, Protocol):
     """What a worker asks of the store."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]: ...
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]: ...
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat: ...
 
@@ -65,6 +78,8 @@ class Worker:
         slots: int = 1_000,
         threads: int = 40,
         stop_grace_s: float = 20.0,
+        secrets: Provider | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._service = service
@@ -72,17 +87,26 @@ class Worker:
         self._bus = bus
         self._results_bus = results_bus
         self._registry = registry
+        require_isolation(registry, isolation)
         self._pool = pool
         self._now_ms = now_ms
         # As a function of the clock: handlers in threads ask it too.
         self._clock = trio.lowlevel.current_clock().current_time
-        self._threads = trio.CapacityLimiter(threads)
-        self._slots = slots
+        self._notes = Notes(store, now_ms)
+        self._workshop = Workshop(
+            trio.CapacityLimiter(threads),
+            self._notes,
+            ThreadDesk(self._notes),
+            secrets or EnvironmentSecrets(),
+            isolation,
+        )
+        self._isolation = isolation
+        self._slots = Slots(slots)
+        self._batch = min(BATCH, slots)
         self._stop_grace_s = stop_grace_s
         # By execution and claim: after a stall, or a fail-over that lost the claim, the next attempt may
         # come to the same worker while the one before still runs here.
         self._running: dict[tuple[bytes, bytes], Running] = {}
-        self._freed = trio.Event()
         self._reporter = Reporter(results_bus, topic_partitions)
         self._log = get_logger(worker=worker_id)
 
@@ -92,19 +116,26 @@ class Worker:
 
     async def _announce(self) -> None:
         tasks = tuple(sorted(self._registry.tasks))
-        card = WorkerCard(self.worker_id, self._pool, tasks, self._slots, "")
+        card = WorkerCard(self.worker_id, self._pool, tasks, self._slots.total, "")
         await announce(self._service, self._store, card)
 
     async def _run(self) -> None:
         """Three nurseries, ended one after the other: taking, running, and what reports and keeps alive."""
         async with trio.open_nursery() as alive:
             alive.start_soon(self._reporter.run)
+            alive.start_soon(self._notes.run)
+            if self._isolation is not None:
+                await alive.start(self._isolation.run)
             alive.start_soon(self._beat_on)
+            alive.start_soon(self._watch_on)
+            alive.start_soon(self._slots.run)
             async with trio.open_nursery() as runs:
-                crew = Crew(runs, self._registry, self._threads, self._ended)
+                crew = Crew(runs, self._registry, self._workshop, self._ended)
                 async with trio.open_nursery() as takers:
                     for priority in Priority:
                         takers.start_soon(self._take, priority, crew)
+                    await self._service.stopping.wait()
+                    self._slots.close()
                 await self._wind_down()
                 runs.cancel_scope.cancel()  # Only resting runners are left.
             await self._reporter.flush()
@@ -113,50 +144,39 @@ class Worker:
     async def _wind_down(self) -> None:
         """Nothing more is taken: let what runs end, then give the rest back."""
         with trio.move_on_after(self._stop_grace_s):
-            await self._until_running(0)
+            await self._slots.until_free()
         for running in list(self._running.values()):
             running.release()
-        await self._until_running(0)
-
-    async def _until_running(self, most: int) -> None:
-        """Wait until at most so many attempts are in hand. Several takers may wait: all for one event."""
-        while len(self._running) > most:
-            if self._freed.is_set():
-                self._freed = trio.Event()
-            await self._freed.wait()
+        await self._slots.until_free()
 
     # --- take and claim ------------------------------------------------------------------------------
 
     async def _take(self, priority: Priority, crew: Crew) -> None:
         consumer = self._bus.consumer(workers_group(self._pool), [job_topic(self._pool, priority)])
 
-        async def claim_and_start(records: Sequence[Record]) -> None:
-            crew.take_on(self._begin(await self._claim([(fire, priority) for fire in self._decode(records)])))
+        async def claim_and_start(records: Sequence[Record]) -> int:
+            """As slots come free: the last ones may have to wait for hours."""
+            done = 0
+            while done < len(records):
+                count = await self._slots.take(priority, len(records) - done)
+                if count == 0:
+                    break
+                part = records[done : done + count]
+                claimed = await self._claim([(fire, priority) for fire in self._decode(part)])
+                self._slots.free(count - len(claimed))
+                crew.take_on(self._begin(claimed))
+                done += count
+                batches.dealt_with(records[:done])
+            return done
 
         async with trio.open_nursery() as claims:
             batches = Batches(consumer, claim_and_start, claims)
             try:
                 while not self._service.stopping.is_set():
-                    room = self._slots - len(self._running) - batches.in_work
-                    if room > 0:
-                        consumer.resume()
-                        await batches.step(min(BATCH, room), WAIT_S)
-                    elif batches.in_work:
-                        await batches.finish()
-                    else:
-                        await self._wait_for_room(consumer)
+                    await batches.step(self._batch, WAIT_S)
                     self._service.health.well(f"take {priority.name.lower()}")
             finally:
                 await batches.close()
-
-    async def _wait_for_room(self, consumer: Consumer) -> None:
-        """Mostly a slot is free again soon. If not, stay a member of the group meanwhile: pausing discards
-        what was fetched ahead, so it comes second."""
-        with trio.move_on_after(WAIT_S) as waited:
-            await self._until_running(self._slots - 1)
-        if waited.cancelled_caught:
-            consumer.pause()
-            await consumer.take(1, 0)
 
     async def _claim(self, fires: list[tuple[Fire, int]]) -> list[Claimed]:
         """Claim until it is known what became of it. A claim whose reply was lost may have been made: said
@@ -202,9 +222,20 @@ class Worker:
         return begun
 
     def _ended(self, running: Running, end: End) -> None:
+        if running.is_over:  # It was given up long ago, and now it has ended after all.
+            ABANDONED.dec()
+            return
+        running.is_over = True
+        # Its last words first, if it has any: once its result is settled nobody would believe them.
+        if self._notes.has(running.claimed):
+            self._notes.leave(running.claimed, lambda: self._leave(running, end))
+        else:
+            self._leave(running, end)
+
+    def _leave(self, running: Running, end: End) -> None:
         self._reporter.report(running.result(self.worker_id, end))
         del self._running[running.claimed.execution_id, running.claimed.claim_token]
-        self._freed.set()
+        self._slots.free(1)
 
     # --- stay alive ----------------------------------------------------------------------------------
 
@@ -216,6 +247,40 @@ class Worker:
                 self._service.health.well("heartbeat")
             except (UnavailableError, NotFoundError) as error:
                 self._service.health.unwell("heartbeat", str(error))
+
+    async def _watch_on(self) -> None:
+        while True:
+            wakes_at = self._clock() + WATCH_S
+            await trio.sleep(WATCH_S)
+            if (late_s := self._clock() - wakes_at) > BLOCKED_S:
+                self._log.warning(
+                    "an async handler blocks all others: let it wait, or make it plain", late_s=late_s
+                )
+            self._give_up_the_hopeless()
+            try:
+                await self._stop_the_unwanted()
+                self._service.health.well("watch")
+            except UnavailableError as error:
+                self._service.health.unwell("watch", str(error))
+
+    def _give_up_the_hopeless(self) -> None:
+        """Those that time-outs and wishes to stop do not reach: for us they end here."""
+        now = self._clock()
+        for running in [one for one in self._running.values() if one.is_hopeless(now)]:
+            self._log.warning("a handler is given up: it can't be cancelled", task=running.claimed.task)
+            ABANDONED.inc()
+            self._ended(running, running.give_up())
+
+    async def _stop_the_unwanted(self) -> None:
+        """Heartbeats tell it too, but those of a pool of long leases are a minute apart."""
+        if self._running:
+            self._stop(await self._store.to_stop(self.worker_id))
+
+    def _stop(self, unwanted: frozenset[bytes]) -> None:
+        if unwanted:
+            for (execution_id, _), running in self._running.items():
+                if execution_id in unwanted:
+                    running.stop()
 
     async def beat(self) -> None:
         """Extend the leases of what runs and of what is reported but not settled yet."""
@@ -229,6 +294,10 @@ class Worker:
             return
         beat = await self._store.heartbeat(held, self._pool, generation)
         self._reporter.forget(one.execution_id for one in held if one.execution_id not in beat.ours)
-        for (execution_id, _), running in self._running.items():
-            if execution_id in beat.to_stop:
-                running.stop()
+        self._stop(beat.to_stop)
+        for one in held:
+            running = self._running.get((one.execution_id, one.claim_token))
+            if running is not None and one.execution_id not in beat.ours:
+                # Another attempt takes over: nothing that this one does counts any more.
+                self._log.warning("an attempt was lost", task=running.claimed.task)
+                running.release()

@@ -12,8 +12,8 @@ import msgspec
 import typer
 import yaml
 
+from shardwheel.commands.connection import TENANT, connection
 from shardwheel.commands.context import DataOption
-from shardwheel.commands.job import TENANT, connection
 from shardwheel.dag import parse_dag
 from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import id_of, text_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from shardwheel.commands.connection import TENANT, at_the_terminal, connection
 from shardwheel.commands.context import DataOption
 from shardwheel.commands.dag import print_run
-from shardwheel.commands.job import TENANT, connection, parsed_json
+from shardwheel.commands.reading import json_of
 from shardwheel.errors import ConflictError
 from shardwheel.ids import id_of
 from shardwheel.output import Format, FormatOption, agreed
@@ -42,7 +42,7 @@ def force_complete(
 
         shardctl dag force-complete 019a… extract --result '["a.csv", "b.csv"]'
     """
-    value = None if result is None else parsed_json(result, "result")
+    value = None if result is None else json_of(result, "result")
     _do(run_id, data, output, lambda conn, hand, run: dag_hands.force_complete(conn, hand, run, task, value))
 
 
@@ -82,5 +82,5 @@ def cancel(
 
 def _do(run_id: str, data: Path | None, output: Format, change: Callable[..., Any]) -> None:
     with connection(data) as conn:
-        change(conn, dag_hands.Hand(TENANT, f"shardctl/{getpass.getuser()}", "admin"), id_of(run_id))
+        change(conn, dag_hands.Hand(TENANT, *at_the_terminal()), id_of(run_id))
         print_run(conn, id_of(run_id), output)

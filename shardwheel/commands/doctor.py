@@ -20,6 +20,7 @@ from shardwheel.settings import Settings
 from shardwheel.store.migrate import schema_state
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
+from shardwheel.workers.isolated import network_obstacle
 
 LIMIT_S = 20.0
 
@@ -40,7 +41,7 @@ def doctor(data: DataOption = None, output: FormatOption = Format.table) -> None
         shardctl doctor -o json
     """
     settings = current_settings(data)
-    findings = trio.run(examine, settings)
+    findings = [*trio.run(examine, settings), isolation(settings)]
     rows = [finding._asdict() | {"ok": not finding.remedy} for finding in findings]
     print_rows(rows, ["check", "ok", "state", "remedy"], output)
     if any(finding.remedy for finding in findings):
@@ -67,6 +68,14 @@ async def examine(settings: Settings) -> list[Finding]:
             remedy = f"is it up, and is SHARDWHEEL_{setting.upper()} right? See `shardctl dev status`"
             findings.append(Finding(name, f"out of reach: {error}", remedy))
     return findings
+
+
+def isolation(settings: Settings) -> Finding:
+    """What this machine grants to isolated handlers. That it grants less is nothing to mend."""
+    obstacle = network_obstacle(settings.isolated_user)
+    if obstacle:
+        return Finding("isolation", f"isolated handlers share this machine's network ({obstacle})")
+    return Finding("isolation", "isolated handlers have a network of their own, which leads nowhere")
 
 
 async def _postgres(settings: Settings) -> list[Finding]:

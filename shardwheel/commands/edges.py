@@ -19,13 +19,13 @@ def open_etcd(settings: Settings) -> Etcd:
     )
 
 
-def open_kafka(settings: Settings) -> Kafka:
-    return Kafka(settings.kafka_bootstrap, settings.kafka_settings)
+def open_kafka(settings: Settings, limit_s: float = 10.0) -> Kafka:
+    return Kafka(settings.kafka_bootstrap, settings.kafka_settings, limit_s=limit_s)
 
 
-def open_results_kafka(settings: Settings) -> Kafka:
+def open_results_kafka(settings: Settings, limit_s: float = 10.0) -> Kafka:
     bootstrap, more = settings.results_kafka
-    return Kafka(bootstrap, more)
+    return Kafka(bootstrap, more, limit_s=limit_s)
 
 
 def open_pool(settings: Settings, name: str, size: int) -> Pool:

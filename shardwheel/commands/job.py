@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
 import psycopg
 import typer
 
-from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.errors import ConflictError, UnavailableError, UsageError
+from shardwheel.commands.connection import TENANT, connection
+from shardwheel.commands.context import DataOption, current_settings
+from shardwheel.commands.reading import json_of
+from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import id_of, text_of
 from shardwheel.output import Format, FormatOption, agreed, print_rows, print_thing, shown_time
 from shardwheel.posting import PRIORITIES, parse_posting
@@ -21,7 +21,6 @@ from shardwheel.store.job_row import JobRow
 
 app = typer.Typer(help="Create, look at and steer jobs.", no_args_is_help=True)
 
-TENANT = "default"
 COLUMNS = ["id", "name", "task", "state", "schedule", "next_at"]
 JobId = Annotated[str, typer.Argument(help="The job's id.")]
 
@@ -55,26 +54,21 @@ def create(
 
         shardctl job create report.build --delay 10s --set 'tags=["billing"]'
     """
-    body: dict[str, Any] = {"task": task, "name": name, "params": parsed_json(params, "params")}
+    body: dict[str, Any] = {"task": task, "name": name, "params": json_of(params, "params")}
     given = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "time_zone": time_zone}
     given |= {"pool": pool, "priority": priority, "max_retries": max_retries}  # type: ignore[dict-item]
     body |= {field: value for field, value in given.items() if value is not None}
-    for pair in set_field or []:
-        field, separator, value = pair.partition("=")
-        if not separator:
-            raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
-        body[field] = parsed_json(value, field)
-    posting = parse_posting(body)
+    posting = parse_posting(body | fields_of(set_field), current_settings(data).callback_rules)
     with connection(data) as conn:
         (job_id,) = jobs.create_jobs(conn, TENANT, [posting])
-        _print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
+        print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
 
 
 @app.command()
 def get(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Show a job."""
     with connection(data) as conn:
-        _print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
+        print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
 
 
 @app.command("list")
@@ -112,7 +106,7 @@ def trigger(
     output: FormatOption = Format.table,
 ) -> None:
     """Run a job now, paused or not; prints the execution's id."""
-    override = None if params is None else parsed_json(params, "params")
+    override = None if params is None else json_of(params, "params")
     with connection(data) as conn:
         execution = requests.trigger_job(conn, TENANT, id_of(job_id), uuid.uuid4().bytes, override)
         print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
@@ -131,27 +125,26 @@ def delete(
         if not yes and not agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
             raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
         jobs.delete_job(conn, TENANT, job.job_id)
-        _print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
+        print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
 
 
 def _change(job_id: str, data: Any, output: Format, change: Callable[[Any, str, bytes], JobRow]) -> None:
     with connection(data) as conn:
-        _print_job(conn, change(conn, TENANT, id_of(job_id)), output)
+        print_job(conn, change(conn, TENANT, id_of(job_id)), output)
 
 
-@contextmanager
-def connection(data: Any) -> Iterator[psycopg.Connection[Any]]:
-    """One transaction, committed when the command has done its work."""
-    settings = current_settings(data)
-    require(settings, "postgres_dsn")
-    try:
-        with psycopg.connect(settings.postgres_dsn, connect_timeout=5) as conn:
-            yield conn
-    except psycopg.OperationalError as error:
-        raise UnavailableError(f"PostgreSQL is out of reach: {str(error).strip()}") from error
+def fields_of(pairs: list[str] | None) -> dict[str, Any]:
+    """What `--set FIELD=JSON` says."""
+    fields: dict[str, Any] = {}
+    for pair in pairs or []:
+        field, separator, value = pair.partition("=")
+        if not separator:
+            raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
+        fields[field] = json_of(value, field)
+    return fields
 
 
-def _print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
+def print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
     print_thing(_shown(job, jobs.read_now_ms(conn)), output)
 
 
@@ -171,13 +164,6 @@ def _shown(job: JobRow, now_ms: int) -> dict[str, Any]:
         "priority": PRIORITIES[job.priority],
         "max_retries": job.max_retries,
         "timeout_s": job.timeout_ms / 1000,
+        "callback_url": job.callback_url,
         "created_at": shown_time(job.created_ms),
     }
-
-
-def parsed_json(text: str, field: str) -> Any:
-    """What an option says in JSON."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{field}: {text!r} is not JSON ({error})", field=field) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +10,9 @@ from shardwheel.commands.cluster import Cluster, wait_until, with_cluster
 from shardwheel.commands.context import DataOption
 from shardwheel.commands.shards import WAIT_S, LimitOption, WaitOption
 from shardwheel.coordinator import steering
-from shardwheel.output import Format, FormatOption, print_rows, print_thing, shown_time
+from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.partition import PARTITIONS
-from shardwheel.ports import PartitionState
-from shardwheel.records import Seat, View
+from shardwheel.showing import partition_rows
 from shardwheel.store.steering import count_jobs
 
 app = typer.Typer(help="Look at partitions, and move them by hand.", no_args_is_help=True)
@@ -68,29 +66,3 @@ def move_partition(
         return {"partition": partition, "owner": None if owner is None else owner.shard_id, "pin": to}
 
     print_thing(with_cluster(data, work), output)
-
-
-def partition_rows(
-    view: View, states: Iterable[PartitionState], jobs: Mapping[int, int], now_ms: int
-) -> list[dict[str, Any]]:
-    return [_row(view, state, jobs.get(state.partition, 0), now_ms) for state in states]
-
-
-def _row(view: View, state: PartitionState, jobs: int, now_ms: int) -> dict[str, Any]:
-    holder = view.owners.get(state.partition)
-    owner = None if holder is None else holder.shard_id
-    seat = view.seats[state.partition] if view.seats else Seat("")
-    fired = state.fired_through_ms
-    return {
-        "partition": state.partition,
-        "state": "unowned" if owner is None else "moving" if seat.owner not in ("", owner) else "owned",
-        "owner": owner,
-        "standby": seat.standby,
-        "planned": seat.owner or None,
-        "pin": view.pins.get(state.partition),
-        "jobs": jobs,
-        "fired_through": shown_time(fired) if fired else None,
-        "behind_s": round((now_ms - fired) / 1000, 1) if fired else None,
-        "claimed_through": shown_time(state.floor_ms) if state.floor_ms else None,
-        "epoch": state.epoch,
-    }

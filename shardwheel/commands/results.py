@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_pool, open_results_kafka
+from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
 from shardwheel.pokes import Pokes
+from shardwheel.results.callbacks import Callbacks
+from shardwheel.results.lag import LagWatch
+from shardwheel.results.letters import LetterMirror
 from shardwheel.results.processor import Processor
+from shardwheel.results.retiring import Retiring
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
+from shardwheel.store.ends import EndStore
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import result_topics
+from shardwheel.webhooks import Webhooks
 
 
 def results(
@@ -41,9 +48,23 @@ async def _run(settings: Settings) -> None:
     await service.open()
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
-    async with open_pool(settings, "results", 2) as pool:
+    async with (
+        open_pool(settings, "results", 2) as pool,
+        open_pool(settings, "ends", 2) as ends,
+        Webhooks(settings.callback_rules) as webhooks,
+    ):
         pokes = Pokes(service, open_etcd(settings))
         pokes.add_to_service()
         Processor(service, PostgresStore(pool), bus, pokes.poke).add_to_service()
+        _add_ends(service, settings, EndStore(ends), webhooks)
+        LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
+
+
+def _add_ends(service: Service, settings: Settings, store: EndStore, webhooks: Webhooks) -> None:
+    """What follows the settling, on connections of its own: whatever it waits for, no result does."""
+    LetterMirror(service, store, open_kafka(settings), settings.topic_partitions).add_to_service()
+    limit = timedelta(hours=settings.callback_limit_h)
+    Callbacks(service, store, webhooks, secret=settings.callback_secret, limit=limit).add_to_service()
+    Retiring(service, store, settings.keep).add_to_service()

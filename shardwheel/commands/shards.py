@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -10,8 +9,9 @@ import typer
 from shardwheel.commands.cluster import Cluster, wait_until, with_cluster
 from shardwheel.commands.context import DataOption
 from shardwheel.coordinator import steering
-from shardwheel.output import Format, FormatOption, print_rows, print_thing, shown_time
+from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.records import View
+from shardwheel.showing import shard_rows
 
 COLUMNS = ["id", "state", "zone", "leader", "partitions", "standbys", "address", "version", "started_at"]
 ShardId = Annotated[str, typer.Argument(help="The shard's id, as `shardctl shard list` shows it.")]
@@ -92,25 +92,6 @@ def undrain_shard(shard_id: ShardId, data: DataOption = None, output: FormatOpti
     print_thing(with_cluster(data, work), output)
 
 
-def shard_rows(view: View) -> list[dict[str, Any]]:
-    owned = Counter(holder.shard_id for holder in view.owners.values())
-    mirrored = Counter(seat.standby for seat in view.seats if seat.standby)
-    return [
-        {
-            "id": shard_id,
-            "state": "draining" if steering.is_draining(view, shard_id) else str(member.state),
-            "zone": member.zone,
-            "leader": view.leader is not None and view.leader.shard_id == shard_id,
-            "partitions": owned[shard_id],
-            "standbys": mirrored[shard_id],
-            "address": member.address,
-            "version": member.version,
-            "started_at": shown_time(member.started_at_ms),
-        }
-        for shard_id, member in sorted(view.members.items())
-    ]
-
-
 def shard_shown(view: View, shard_id: str) -> dict[str, Any]:
     """One shard's row, with the numbers of its partitions in place of their count."""
     steering.member_of(view, shard_id)
@@ -129,6 +110,6 @@ def shard_left(view: View, shard_id: str) -> dict[str, Any]:
     """What a drain or its end left: a shard may end while it drains, and is then drained too."""
     state = "gone"
     if shard_id in view.members:
-        state = "draining" if steering.is_draining(view, shard_id) else str(view.members[shard_id].state)
+        state = "draining" if view.is_draining(shard_id) else str(view.members[shard_id].state)
     owned = len(view.owned_by(shard_id))
     return {"id": shard_id, "state": state, "partitions": owned, "drained": state != "active" and not owned}

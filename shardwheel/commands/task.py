@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from shardwheel.commands.connection import TENANT, connection
 from shardwheel.commands.context import DataOption
-from shardwheel.commands.job import TENANT, connection
-from shardwheel.limits import TaskType
-from shardwheel.output import Format, FormatOption, print_rows, print_thing, shown_time
+from shardwheel.output import Format, FormatOption, print_rows, print_thing
+from shardwheel.showing import task_row
 from shardwheel.store import task_types
 
 app = typer.Typer(help="Pause, resume and limit task types.", no_args_is_help=True)
@@ -23,7 +23,7 @@ Task = Annotated[str, typer.Argument(help="The task type, such as email.send.")]
 def list_(data: DataOption = None, output: FormatOption = Format.table) -> None:
     """List task types: those that jobs name, and those that something was set for."""
     with connection(data) as conn:
-        print_rows([_shown(one) for one in task_types.list_tasks(conn, TENANT)], COLUMNS, output)
+        print_rows([task_row(one) for one in task_types.list_tasks(conn, TENANT)], COLUMNS, output)
 
 
 @app.command()
@@ -35,14 +35,14 @@ def pause(task: Task, data: DataOption = None, output: FormatOption = Format.tab
         shardctl task pause email.send
     """
     with connection(data) as conn:
-        print_thing(_shown(task_types.pause_task(conn, TENANT, task, getpass.getuser())), output)
+        print_thing(task_row(task_types.pause_task(conn, TENANT, task, getpass.getuser())), output)
 
 
 @app.command()
 def resume(task: Task, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Let a paused task type go on: what was held runs, oldest first."""
     with connection(data) as conn:
-        print_thing(_shown(task_types.resume_task(conn, TENANT, task)), output)
+        print_thing(task_row(task_types.resume_task(conn, TENANT, task)), output)
 
 
 @app.command()
@@ -70,20 +70,4 @@ def limit(
         limited = task_types.limit_task(
             conn, TENANT, task, max_running=max_running, rate=rate, breaker=breaker
         )
-        print_thing(_shown(limited), output)
-
-
-def _shown(task: TaskType) -> dict[str, Any]:
-    """A task type as people see it."""
-    until_ms = task.breaker_open_until_ms
-    return {
-        "id": task.task,
-        "task": task.task,
-        "paused": task.paused,
-        "max_running": task.max_running,
-        "slots_taken": task.slots_taken,
-        "rate": None if task.rate_per_s is None else f"{task.rate_per_s * 60:g}/min",
-        "breaker": "off" if not task.breaker else "closed" if until_ms is None else "open",
-        "breaker_open_until": None if until_ms is None else shown_time(until_ms),
-        "held": task.held,
-    }
+        print_thing(task_row(limited), output)

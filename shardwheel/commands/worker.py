@@ -22,6 +22,8 @@ from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
+from shardwheel.workers.isolated import Isolation
+from shardwheel.workers.secrets import provider_of
 from shardwheel.workers.worker import Worker
 
 
@@ -29,6 +31,7 @@ def worker(
     handlers: Annotated[str | None, typer.Option(help="The module with your handlers (without .py).")] = None,
     pool: Annotated[Pool, typer.Option(help="Whose executions to run.")] = Pool.SHORT,
     slots: Annotated[int, typer.Option(help="How many executions at a time.", min=1)] = 1_000,
+    threads: Annotated[int, typer.Option(help="How many of them in threads (plain functions).", min=1)] = 40,
     http_port: Annotated[
         int | None, typer.Option(help="Port of /metrics and /healthz (0: any free one).")
     ] = None,
@@ -45,10 +48,20 @@ def worker(
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     set_up_logs(settings.log_level, settings.log_format, role="worker", worker=worker_id)
     import_handlers(settings.handlers)
-    trio.run(_run, settings, worker_id, pool.value, slots)
+    try:
+        trio.run(_run, settings, worker_id, pool.value, slots, threads)
+    except BaseExceptionGroup as group:
+        raise unwrapped(group) from None
 
 
-async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int) -> None:
+def unwrapped(error: BaseException) -> BaseException:
+    """What nurseries wrapped, if it is one thing: a wrong setting is told as such, however deep it lay."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, threads: int) -> None:
     service = Service("worker", host=settings.http_host, port=settings.http_port)
     await service.open()
     bus, results_bus = open_kafka(settings), open_results_kafka(settings)
@@ -76,11 +89,28 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int) -
             now_ms=clock.now_ms,
             topic_partitions=settings.topic_partitions,
             slots=slots,
+            threads=threads,
+            secrets=provider_of(
+                settings.secret_provider, prefix=settings.secret_prefix, folder=settings.secret_folder
+            ),
+            isolation=_isolation(settings, service),
         )
         service.add_loop("clock", keep_time)
         member.add_to_service()
         quieten_collector()
         await service.run()
+
+
+def _isolation(settings: Settings, service: Service) -> Isolation | None:
+    """Only a module with isolated handlers pays for a fork server."""
+    if not registry.isolated:
+        return None
+    return Isolation(
+        settings.handlers,
+        service.health,
+        user=settings.isolated_user,
+        children=settings.isolated_children,
+    )
 
 
 async def _measure(clock: DatabaseClock, store: PostgresStore, *, once: bool = False) -> None:

@@ -24,6 +24,7 @@ from shardwheel.execution import (
     EndingPage,
     Held,
     HoldPages,
+    Note,
     Resolved,
     ResultsStand,
     Settled,
@@ -38,6 +39,7 @@ from shardwheel.memory import (
     feed_statements,
     held_statements,
     job_statements,
+    notes_statements,
     ownership,
     rows,
     settle_statements,
@@ -58,6 +60,7 @@ from shardwheel.store import (
     heartbeat,
     held,
     months,
+    notes,
     settle,
     sweep,
     tallies,
@@ -77,6 +80,7 @@ STATEMENT_MODULES = (
     feed_statements,
     held_statements,
     job_statements,
+    notes_statements,
     settle_statements,
     task_statements,
 )
@@ -152,6 +156,18 @@ class MemoryLoopStore(MemoryStore):
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return await self.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return await self.run(notes.to_stop, worker)
+
+    async def write_notes(self, said: Sequence[Note], log_limit_bytes: int) -> None:
+        await self.run(notes.write_notes, said, log_limit_bytes)
+
+    async def store_checkpoint(self, held: Held, data: bytes) -> bool:
+        return await self.run(notes.store_checkpoint, held, data)
+
+    async def load_checkpoint(self, held: Held) -> bytes | None:
+        return await self.run(notes.load_checkpoint, held)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self.run(workers.announce_worker, worker)

@@ -23,7 +23,12 @@ ATTEMPTS = "attempts"
 SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, *HOLD_TABLES, *DAG_TABLES)
+EXECUTION_LOGS = "execution_logs"
+TABLES = (
+    *(JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS),
+    *HOLD_TABLES,
+    *DAG_TABLES,
+)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -65,6 +70,8 @@ class Execution(NamedTuple):
     dag_run_id: bytes | None = None
     item_no: int | None = None
     output: bytes | None = None
+    checkpoint: bytes = b"null"
+    progress: str = ""
 
 
 class Attempt(NamedTuple):
@@ -73,6 +80,15 @@ class Attempt(NamedTuple):
     outcome: str
     worker: str
     ended_ms: int
+
+
+class LogRow(NamedTuple):
+    execution_id: bytes
+    attempt: int
+    first_line: int
+    tenant_id: str
+    size: int
+    lines: bytes
 
 
 class SkipRange(NamedTuple):

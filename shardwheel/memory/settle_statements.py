@@ -149,6 +149,7 @@ def sweep_lost(transaction: Transaction, given: Given) -> list[Any]:
     now_ms = transaction.server.now_ms()
     settled = dict(zip(given["topic_partitions"], given["settled"], strict=True))
     grace_ms = given["grace"].total_seconds() * 1000
+    leases = dict(zip(given["pools"], given["leases"], strict=True))
     found = []
     for row in _free(transaction, executions(transaction, given["partitions"], "running")):
         if row.lease_until_ms is None or row.timeout_at_ms is None:
@@ -156,7 +157,8 @@ def sweep_lost(transaction: Transaction, given: Given) -> list[Any]:
         if row.dag_run_id is not None and row.dag_run_id not in given["run_ids"]:
             continue
         silent = row.lease_until_ms < now_ms
-        if (silent or row.timeout_at_ms + grace_ms < now_ms) and not _is_reported(row, given, settled):
+        heard_ms = row.lease_until_ms - leases[job_of(transaction, row).pool].total_seconds() * 1000
+        if (silent or row.timeout_at_ms + grace_ms < heard_ms) and not _is_reported(row, given, settled):
             transaction.lock(EXECUTIONS, row.execution_id)
             found.append(_lost(transaction, row, not silent))
     return found[: given["most"]]

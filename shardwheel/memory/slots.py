@@ -19,8 +19,11 @@ from shardwheel.memory.hold_rows import (
     OverlapSlot,
     TaskSlot,
 )
-from shardwheel.memory.rows import is_free
-from shardwheel.memory.transaction import Transaction
+from shardwheel.memory.rows import EXECUTIONS, is_free
+from shardwheel.memory.transaction import RowLockedError, Transaction
+
+# No row has this key.
+WHOLE_TABLE = None
 
 
 class Wanted(NamedTuple):
@@ -32,12 +35,20 @@ class Wanted(NamedTuple):
 
 
 def locked_type(transaction: Transaction, name: TaskName) -> LimitedType:
-    """FOR SHARE, as of the claim; a task without a row has no limits."""
-    if transaction.get(TASK_TYPES, name) is None:
-        return LimitedType(name)
-    transaction.lock(TASK_TYPES, name)
-    row: LimitedType = transaction.get(TASK_TYPES, name)
-    return row
+    """FOR SHARE, as of the claim. Without a row it only waits for whoever is making one."""
+    if transaction.get(TASK_TYPES, name) is not None:
+        transaction.lock(TASK_TYPES, name)
+    elif not is_free(transaction, TASK_TYPES, WHOLE_TABLE):
+        raise RowLockedError(transaction.server.row_locks[TASK_TYPES, WHOLE_TABLE])
+    return type_of(transaction, name)
+
+
+def lock_whole_table(transaction: Transaction) -> None:
+    """LOCK TABLE task_types: claims under way end first, and the next ones wait."""
+    transaction.lock(TASK_TYPES, WHOLE_TABLE)
+    for other in transaction.server.open_transactions:
+        if other is not transaction and other.has_written(EXECUTIONS):
+            raise RowLockedError(other)
 
 
 def type_of(transaction: Transaction, name: TaskName) -> LimitedType:

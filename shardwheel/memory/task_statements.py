@@ -22,7 +22,7 @@ from shardwheel.memory.hold_rows import (
     WorkerRow,
 )
 from shardwheel.memory.rows import EXECUTIONS, JOBS
-from shardwheel.memory.slots import type_of
+from shardwheel.memory.slots import lock_whole_table, type_of
 from shardwheel.memory.transaction import Transaction
 
 _SPAN_MS = 30_000
@@ -31,6 +31,17 @@ _OF_A_TASK = ("task_paused", "concurrency", "rate_limit", "breaker_open", "handl
 
 
 # --- task types ---------------------------------------------------------------------------------------
+
+
+@statement("has_task_type")
+def has_task_type(transaction: Transaction, given: Given) -> list[Any]:
+    return [] if transaction.get(TASK_TYPES, TaskName(given["tenant_id"], given["task"])) is None else [(1,)]
+
+
+@statement("lock_task_types")
+def lock_task_types(transaction: Transaction, given: Given) -> list[Any]:
+    lock_whole_table(transaction)
+    return []
 
 
 @statement("set_task_type")

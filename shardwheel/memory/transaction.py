@@ -68,6 +68,9 @@ class Transaction:
         self._writes.setdefault(table, {})[key] = row
         _ = self.xid
 
+    def has_written(self, table: str) -> bool:
+        return table in self._writes
+
     def commit(self) -> None:
         if self.ended.is_set():
             raise UnavailableError("the transaction ended with its connection")

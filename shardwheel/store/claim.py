@@ -19,8 +19,9 @@ from shardwheel.store.dag_start import start_runs
 from shardwheel.store.sql import sql
 from shardwheel.wire import Fire, FireKind
 
-# How long a worker is believed alive without a heartbeat, by pool.
-LEASES = {"short": timedelta(seconds=30), "medium": timedelta(seconds=300), "long": timedelta(seconds=60)}
+# How long a worker is believed alive without a heartbeat, by pool. A stuck long job is found within 60 s, the
+# sweep's own two seconds included.
+LEASES = {"short": timedelta(seconds=30), "medium": timedelta(seconds=300), "long": timedelta(seconds=55)}
 
 
 def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:

@@ -130,9 +130,17 @@ updated AS (
    WHERE v.waits AND x.execution_id = v.execution_id  -- its state and attempt were read under the lock
      AND x.execution_id BETWEEN %(first_id)s AND %(last_id)s  -- so that no other month is planned for
   RETURNING x.execution_id, x.state, x.reason
+),
+-- Somebody else has inserted it meanwhile: what was taken for it here is not its own.
+given_back AS MATERIALIZED (
+  SELECT shardwheel.give_back(array_agg(v.job_id), array_agg(v.execution_id))
+    FROM verdict AS v
+   WHERE NOT v.waits AND (v.overlap <> 'allow' OR v.limited) AND NOT EXISTS (SELECT FROM inserted AS i WHERE i.execution_id = v.execution_id)
+  HAVING count(*) > 0
 )
 SELECT w.state, w.reason, uuid_send(v.execution_id), uuid_send(v.job_id), v.partition, v.tenant_id, v.task,
        convert_to(v.params::text, 'UTF8'), v.scheduled_ms, v.attempt, v.failures, v.timeout_ms, shardwheel.ms(v.due_at), v.trace,
        coalesce(uuid_send(v.dag_run_id), ''::bytea), v.is_dag
   FROM (SELECT * FROM inserted UNION ALL SELECT * FROM updated) AS w
   JOIN verdict AS v USING (execution_id)
+ WHERE (SELECT count(*) FROM given_back) >= 0

@@ -7,7 +7,7 @@ for the first one's commit at the primary key, and then finds its answer.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from psycopg import Connection
@@ -20,19 +20,30 @@ from shardwheel.store.jobs import create_jobs
 from shardwheel.store.sql import sql
 
 
+class Stored(NamedTuple):
+    """A job that was made now, or by an earlier request with the same key."""
+
+    job_id: bytes
+    is_new: bool
+
+
 def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> bytes:
     """Create a job, or find the one that this idempotency key made; without a key, just create it."""
+    return store_once(conn, tenant_id, posting).job_id
+
+
+def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
     key = posting.idempotency_key
     if key is None:
-        return create_jobs(conn, tenant_id, [posting])[0]
+        return Stored(create_jobs(conn, tenant_id, [posting])[0], True)
     body_hash = blake2b(msgspec.json.encode(posting, order="deterministic"), digest_size=16).digest()
     values = {"tenant_id": tenant_id, "key": key, "body_hash": body_hash}
     if conn.execute(sql("take_key"), values).rowcount:
         (job_id,) = create_jobs(conn, tenant_id, [posting])
         conn.execute(sql("answer_key"), values | {"answer": Json(text_of(job_id))})
-        return job_id
+        return Stored(job_id, True)
     ((known_hash, answer),) = conn.execute(sql("known_key"), values)
     if bytes(known_hash) != body_hash:
         problem = f"idempotency_key: {key!r} was used for another job; choose another key"
         raise ConflictError(problem, field="idempotency_key")
-    return id_of(answer)
+    return Stored(id_of(answer), False)

@@ -49,6 +49,7 @@ class JobRow(NamedTuple):
     schedule_xid: int
     effective_from_ms: int
     created_ms: int
+    callback_url: str | None = None
 
     @property
     def timing(self) -> Timing:
@@ -82,6 +83,7 @@ class JobRow(NamedTuple):
             "catchup_window": self.catchup_window_ms / 1000,
             "overlap": self.overlap,
             "not_after_s": None if self.not_after_ms is None else self.not_after_ms / 1000,
+            "callback_url": self.callback_url,
         }
 
     def _posted_timing(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
+from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.ids import fire_id, new_job_id, text_of
 from shardwheel.job import JobState
@@ -52,6 +53,11 @@ def get_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     return _one(conn, "read_job", tenant_id, job_id)
 
 
+def lock_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """The job, held against every other change and against claims until this transaction ends."""
+    return _one(conn, "lock_job", tenant_id, job_id)
+
+
 def list_jobs(
     conn: _Connection,
     tenant_id: str,
@@ -60,19 +66,36 @@ def list_jobs(
     limit: int = 100,
     state: str | None = None,
     task: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
 ) -> list[JobRow]:
-    """A page of jobs after this id. Deleted ones only when asked for by state."""
-    parameters = {"tenant_id": tenant_id, "after": Uuid(after), "limit": limit, "state": state, "task": task}
+    """A page of jobs after this id. Deleted ones only when asked for by state. `text`: part of the name or
+    of the task, in whatever case."""
+    parameters = {
+        "tenant_id": tenant_id,
+        "after": Uuid(after),
+        "limit": limit,
+        "state": state,
+        "task": task,
+        "tag": tag,
+        "text": text,
+    }
     return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
 
 
-def edit_job(conn: _Connection, tenant_id: str, job_id: bytes, changes: Mapping[str, Any]) -> JobRow:
+def edit_job(
+    conn: _Connection,
+    tenant_id: str,
+    job_id: bytes,
+    changes: Mapping[str, Any],
+    callbacks: CallbackRules = STRICT,
+) -> JobRow:
     """Apply posted fields to a job. Only a change of its timing gives the schedule a new state."""
     old = locked_job(conn, tenant_id, job_id)
     now_ms = read_now_ms(conn)
     if old.kind == "dag":
         raise ConflictError(f"job {text_of(job_id)} is a DAG: edit it as one", field="id")
-    posting = parse_posting(old.posted_with(changes))
+    posting = parse_posting(old.posted_with(changes), callbacks)
     timing = posting.timing(now_ms) if TIMING_FIELDS & set(changes) else None
     write_edit(conn, old, posting.columns(), timing, now_ms)
     return get_job(conn, tenant_id, job_id)
@@ -120,7 +143,7 @@ def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
 
 def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
     """A tombstone stays until retention. Deleting twice is the same as once."""
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    old = lock_job(conn, tenant_id, job_id)
     refuse_a_task(old)
     if old.state == JobState.ACTIVE:
         _end_schedule(conn, old, JobState.DELETED)
@@ -143,8 +166,8 @@ def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
 
 
 def locked_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
-    """The job, held against every other change and against claims until this transaction ends."""
-    old = _one(conn, "lock_job", tenant_id, job_id)
+    """The same, of one that is neither deleted nor a task."""
+    old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.DELETED:
         raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
     refuse_a_task(old)

@@ -18,34 +18,22 @@ without an answer has `maybe_applied=True`: look before you do it again.
 
 from __future__ import annotations
 
-import random
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
-import psycopg
 import trio
 
 from shardwheel.errors import UnavailableError
 from shardwheel.store.call import Call
-from shardwheel.store.failures import Meaning, meaning_of, one_line
-from shardwheel.store.link import Connection, Link, Session, open_link
+from shardwheel.store.link import Connection, Session
+from shardwheel.store.links import Links
 from shardwheel.store.stream import Items, Stream
-from shardwheel.store.transaction import transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# How often one call's work is repeated because two transactions met.
-CONFLICT_RETRIES = 5
-CONFLICT_PAUSE_S = 0.02
-# After a connection was refused the next attempt waits this long; twice as long after each further one.
-RECONNECT_FIRST_S = 0.02
-RECONNECT_MOST_S = 0.5
 
 
 class Pool:
@@ -64,13 +52,11 @@ class Pool:
     ) -> None:
         self.name = name
         self.limit_s = limit_s
-        self._session = Session(dsn, name, role, limit_s)
+        self._links = Links(Session(dsn, name, role, limit_s))
         self._stream_session = Session(dsn, f"{name} stream", role, stream_limit_s, read_only=True)
         self._close_limit_s = close_limit_s
         self._places = trio.CapacityLimiter(size)
-        self._idle: deque[Link] = deque()
         self._calls: set[Call] = set()
-        self._reconnect = Backoff()
         self._closed = False
         self._all_ended = trio.Event()
 
@@ -89,12 +75,11 @@ class Pool:
             return fn(connection, *args, **kwargs)
 
         with self._call() as call:
-            threaded = partial(self._work, call, work)
+            threaded = partial(self._links.work, call, work)
             try:
                 return await call.in_thread(threaded, limit_s=self.limit_s, places=self._places)
             except UnavailableError:
-                # The idle links lead to the same frozen, dying or demoted server: better none than those.
-                self._drop_idle()
+                self._links.drop_idle()
                 raise
 
     @asynccontextmanager
@@ -123,7 +108,7 @@ class Pool:
     async def aclose(self) -> None:
         """Let the calls that are under way end, for a bounded time; then cut what is left."""
         self._closed = True
-        self._drop_idle()
+        self._links.close()
         if self._calls:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + self._close_limit_s):
                 await self._all_ended.wait()
@@ -156,94 +141,6 @@ class Pool:
         finally:
             self._places.release_on_behalf_of(holder)
 
-    # From here on: in worker threads.
-
-    def _work(self, call: Call, work: Callable[[Connection], T]) -> T:
-        """Try until it is committed or can't be: again after a conflict, and once on a fresh link."""
-        conflicts = 0
-        fresh = False
-        while True:
-            link = self._fresh(call) if fresh else self._take(call)
-            try:
-                return transact(link, call, work)
-            except psycopg.Error as error:
-                meaning = meaning_of(error, closed=link.connection.closed)
-                if meaning is Meaning.THEIRS:
-                    raise
-                if meaning is Meaning.LOST:
-                    link.close()
-                if meaning is Meaning.CONFLICT and conflicts < CONFLICT_RETRIES:
-                    conflicts += 1
-                    time.sleep(random.uniform(0, CONFLICT_PAUSE_S * conflicts))
-                elif meaning is Meaning.LOST and link.served and not fresh and not call.maybe_applied:
-                    fresh = True
-                else:
-                    message = f"PostgreSQL broke off: {one_line(error)}"
-                    raise UnavailableError(message, maybe_applied=call.maybe_applied) from error
-            finally:
-                self._give_back(call, link)
-
-    def _take(self, call: Call) -> Link:
-        """An idle link, the one used last; or a new one."""
-        try:
-            link = self._idle.pop()
-        except IndexError:
-            return self._fresh(call)
-        return _attached(call, link)
-
-    def _fresh(self, call: Call) -> Link:
-        self._refuse_if_closed()
-        self._reconnect.wait()
-        try:
-            link = open_link(self._session)
-        except psycopg.Error as error:
-            self._reconnect.failed()
-            raise UnavailableError(f"PostgreSQL is out of reach: {one_line(error)}") from error
-        self._reconnect.succeeded()
-        return _attached(call, link)
-
-    def _give_back(self, call: Call, link: Link) -> None:
-        """Keep it for the next call if it is as good as new."""
-        if not call.detach() or not link.is_clean:
-            link.close()
-            return
-        link.served = True
-        self._idle.append(link)
-        if self._closed:
-            self._drop_idle()
-
-    def _drop_idle(self) -> None:
-        while self._idle:
-            with suppress(IndexError):
-                self._idle.pop().close()
-
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise UnavailableError(f"pool {self.name} is closed")
-
-
-def _attached(call: Call, link: Link) -> Link:
-    try:
-        call.attach(link)
-    except BaseException:
-        link.close()
-        raise
-    return link
-
-
-class Backoff:
-    """How long to wait before the next attempt to connect: not at all, or longer after each failure."""
-
-    def __init__(self) -> None:
-        self._pause_s = 0.0
-        self._next_at = 0.0
-
-    def wait(self) -> None:
-        time.sleep(max(0.0, self._next_at - time.monotonic()))
-
-    def failed(self) -> None:
-        self._pause_s = min(RECONNECT_MOST_S, max(RECONNECT_FIRST_S, self._pause_s * 2))
-        self._next_at = time.monotonic() + self._pause_s
-
-    def succeeded(self) -> None:
-        self._pause_s = self._next_at = 0.0

@@ -15,6 +15,7 @@ from shardwheel.execution import (
     EndingPage,
     Held,
     HoldPages,
+    Note,
     Resolved,
     ResultsStand,
     Settled,
@@ -32,6 +33,7 @@ from shardwheel.store import (
     heartbeat,
     held,
     months,
+    notes,
     ownership,
     settle,
     sweep,
@@ -119,6 +121,18 @@ class PostgresStore:
 
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
         return await self._pool.run(heartbeat.heartbeat, held, pool, results_generation)
+
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return await self._pool.run(notes.to_stop, worker)
+
+    async def write_notes(self, said: Sequence[Note], log_limit_bytes: int) -> None:
+        await self._pool.run(notes.write_notes, said, log_limit_bytes)
+
+    async def store_checkpoint(self, held: Held, data: bytes) -> bool:
+        return await self._pool.run(notes.store_checkpoint, held, data)
+
+    async def load_checkpoint(self, held: Held) -> bytes | None:
+        return await self._pool.run(notes.load_checkpoint, held)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         return await self._pool.run(settle.settle, results)

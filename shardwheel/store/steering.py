@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from shardwheel.errors import ConflictError
+from shardwheel.output import shown_time
 from shardwheel.store.link import Connection
 from shardwheel.store.sql import sql
 
@@ -33,6 +35,13 @@ def set_back(connection: Connection, partitions: Sequence[int], since_ms: int | 
     far are left out.
 
     Safe while shards run: the owner is refused, takes the partition anew and goes on from here. What ran
-    before is dropped at the claim."""
+    before is dropped at the claim, by its row: so nothing is set back to where rows may be gone."""
+    ((gone_through_ms,),) = connection.execute(sql("gone_through"))
+    if since_ms is not None and since_ms < gone_through_ms:
+        raise ConflictError(
+            f"since: retention removed what ran up to {shown_time(gone_through_ms)}, which would run again; "
+            "choose that time or a later one",
+            field="since",
+        )
     given = {"partitions": list(partitions), "since_ms": since_ms}
     return sorted(map(SetBack._make, connection.execute(sql("set_back"), given)))

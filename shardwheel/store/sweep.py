@@ -17,11 +17,12 @@ from psycopg import Connection
 from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand
 from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Uuid, Uuids
+from shardwheel.store.claim import LEASES
 from shardwheel.store.settle import Applied, apply_decisions
 from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 
-# Beyond its time-out an attempt has this long to be ended by its own worker.
+# Beyond its time-out an attempt has this long to be ended by its own worker (workers.run.GRACE_S is shorter).
 TIMEOUT_GRACE = timedelta(seconds=15)
 OVERDUE = timedelta(seconds=60)
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
@@ -48,6 +49,8 @@ def end_lost(
     parameters = {
         "partitions": list(partitions),
         "grace": TIMEOUT_GRACE,
+        "pools": list(LEASES),
+        "leases": list(LEASES.values()),
         "generation": stand.generation,
         "topic_partitions": Bigints(list(stand.settled)),
         "settled": Bigints(list(stand.settled.values())),

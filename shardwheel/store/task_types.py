@@ -80,5 +80,7 @@ def _set(conn: Connection[Any], tenant_id: str, task: str, change: dict[str, Any
         "burst": None,
     }
     named = {"tenant_id": tenant_id, "task": task}
+    if conn.execute(sql("has_task_type"), named).fetchone() is None:
+        conn.execute(sql("lock_task_types"))
     conn.execute(sql("set_task_type"), values | change | named)
     conn.execute(sql("fit_task_slots"), named)

@@ -196,7 +196,8 @@ def plant_rows(conn: Connection[Any], dag: Dag, shape: Shape) -> None:
         )
         for parent in shape.parents[key]:
             conn.execute(
-                "INSERT INTO shardwheel.dag_edges (dag_id, version, child_id, parent_id, tenant_id, partition)"
+                "INSERT INTO shardwheel.dag_edges (dag_id, version, child_id, parent_id, tenant_id,"
+                " partition)"
                 " VALUES (%(dag)s, 1, %(task)s, %(parent)s, %(tenant)s, %(partition)s)",
                 of_task | {"parent": Uuid(dag.tasks[parent])},
             )

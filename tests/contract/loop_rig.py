@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+import msgspec
 import psycopg
 from trio.testing import wait_all_tasks_blocked
 
@@ -18,6 +20,7 @@ from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.loop_store import MemoryLoopStore, loop_server
 from shardwheel.memory.pool import MemoryPool
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.claim import LEASES
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
 from tests.contract.store_rig import PATIENCE_S, eventually
@@ -50,6 +53,9 @@ class LoopRig(Protocol):
     async def executions(self) -> list[Seen]:
         """All of them, in the order of their ids."""
 
+    async def progress(self) -> list[Any]:
+        """Of all executions, in the order of their ids."""
+
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Skip ranges (reason, count) and work rows (origin, count)."""
 
@@ -63,6 +69,9 @@ class LoopRig(Protocol):
         """The partition's row was written on that timeline."""
 
     async def end_leases(self) -> None: ...
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        """What runs (pool short) is past its time-out, and its worker was heard of so long ago."""
 
     async def make_overdue(self) -> None:
         """Whatever waits was due an hour ago."""
@@ -108,6 +117,10 @@ class MemoryLoopRig:
         table = sorted(self.server.tables[rows.EXECUTIONS].values())
         return [Seen(x.scheduled_ms, x.state, x.reason, x.attempt, x.origin) for x in table]
 
+    async def progress(self) -> list[Any]:
+        table = sorted(self.server.tables[rows.EXECUTIONS].values())
+        return [msgspec.json.decode(x.progress) if x.progress else None for x in table]
+
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         skips = [(row.reason, row.times) for row in self.server.tables[rows.SKIP_RANGES].values()]
         return skips, [(row.origin, row.times) for row in self.server.tables[rows.WORK_ROWS].values()]
@@ -138,6 +151,11 @@ class MemoryLoopRig:
 
     async def end_leases(self) -> None:
         self._update("running", lease_until_ms=self.server.now_ms() - 1000)
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        now_ms = self.server.now_ms()
+        lease_until_ms = now_ms + (LEASES["short"].total_seconds() - heard_s_ago) * 1000
+        self._update("running", timeout_at_ms=now_ms - by_s * 1000, lease_until_ms=lease_until_ms)
 
     async def make_overdue(self) -> None:
         self._update("queued", due_ms=self.server.now_ms() - 3_600_000)
@@ -213,6 +231,11 @@ class PostgresLoopRig:
         )
         return [Seen._make(row) for row in found]
 
+    async def progress(self) -> list[Any]:
+        return [
+            row[0] for row in self._rows(b"SELECT progress FROM shardwheel.executions ORDER BY execution_id")
+        ]
+
     async def spans(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         skips = self._rows(b"SELECT reason, count FROM shardwheel.skip_ranges ORDER BY created_at")
         return skips, self._rows(b"SELECT origin, count FROM shardwheel.work_rows ORDER BY work_id")
@@ -246,6 +269,13 @@ class PostgresLoopRig:
         self._connection.execute(
             "UPDATE shardwheel.executions SET lease_until = clock_timestamp() - interval '1 s'"
             " WHERE state = 'running' AND lease_until IS NOT NULL"
+        )
+
+    async def overrun(self, by_s: float, heard_s_ago: float) -> None:
+        self._connection.execute(
+            """UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - %s * interval '1 s',
+                      lease_until = clock_timestamp() + %s WHERE state = 'running'""",
+            [by_s, LEASES["short"] - timedelta(seconds=heard_s_ago)],
         )
 
     async def make_overdue(self) -> None:
@@ -294,8 +324,9 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
             " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
             " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
-            " shardwheel.task_tallies, shardwheel.workers, shardwheel.dag_versions, shardwheel.dag_tasks,"
-            " shardwheel.dag_edges, shardwheel.dag_runs, shardwheel.dag_counters, shardwheel.dag_fans"
+            " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs,"
+            " shardwheel.dag_versions, shardwheel.dag_tasks, shardwheel.dag_edges, shardwheel.dag_runs,"
+            " shardwheel.dag_counters, shardwheel.dag_fans"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

@@ -9,6 +9,7 @@ import trio
 from trio.testing import trio_test
 
 from shardwheel.errors import NotFoundError, UnavailableError, UsageError
+from shardwheel.lag import lag_of
 from shardwheel.ports import Consumer, Message, TopicPartition, TopicSpec
 from tests.contract.bus_rig import (
     HOUR_MS,
@@ -326,4 +327,19 @@ async def test_offsets(rig: BusRig) -> None:
         records = await take(consumer, 4)
         await consumer.commit(record for record in records if record.value in (b"0", b"2"))
         assert await bus.committed_offsets(group, [topic]) == {even: 2}
+        await consumer.close()
+
+
+@trio_test
+async def test_a_groups_lag_is_what_it_has_not_committed(rig: BusRig) -> None:
+    with trio.fail_after(PATIENCE_S):
+        bus = rig.bus()
+        topic, group = await make_topic(bus), unique("group")
+        assert await lag_of(bus, group, [topic]) == 0
+        await publish_all(bus, cycle(topic, range(10)))
+        consumer = bus.consumer(group, [topic])
+        records = await take(consumer, 10)
+        assert await lag_of(bus, group, [topic]) == 10
+        await consumer.commit(records)
+        assert await lag_of(bus, group, [topic]) == 0
         await consumer.close()

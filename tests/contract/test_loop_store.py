@@ -223,3 +223,17 @@ async def test_a_job_completes_when_the_floor_has_passed_its_last_time(
         assert (await s.store.sweep_completed(list(ALL), FIRST_ENDING))[0] == 1
         done = await s.job(job.job_id)
         assert (done.state, done.schedule_no) == ("completed", job.schedule_no)
+
+
+@trio_test
+async def test_a_time_out_counts_only_if_the_worker_lived_to_see_it(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        await s.running(await s.create(every="10s"))
+        await rig.overrun(by_s=10, heard_s_ago=0)  # Its worker may still end it.
+        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        await rig.overrun(by_s=20, heard_s_ago=8)  # Nobody knows whether its worker was alive then.
+        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        await rig.overrun(by_s=20, heard_s_ago=2)  # It was, and did not end it.
+        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {"retry_wait": 1}

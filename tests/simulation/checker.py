@@ -128,14 +128,25 @@ def is_quiet(tables: Tables, through_ms: int) -> bool:
     """Everything up to that time has been fired, has met the claim, and is over."""
     if any(min(state.fired_through_ms, state.floor_ms) <= through_ms for state in tables.partitions):
         return False
-    return not tables.open_work and not any(
-        row.state in UNFINISHED and row.due_ms <= through_ms and not _waits_for_resume(tables, row)
-        for row in tables.executions
+    open_rows = [row for row in tables.executions if row.state in UNFINISHED and row.due_ms <= through_ms]
+    parked = {row.execution_id for row in tables.executions if _waits_for_resume(tables, row)}
+    return not tables.open_work and all(
+        row.execution_id in parked or _waits_for(tables, row) in parked for row in open_rows
     )
 
 
 def _waits_for_resume(tables: Tables, row: Execution) -> bool:
-    return row.state == "held" and row.reason == "paused" and tables.jobs[row.job_id] == "paused"
+    """People have paused its job or its task, and nothing but their word will let it go on."""
+    if row.state != "held":
+        return False
+    if row.reason == "task_paused":
+        return row.held_for in tables.paused_tasks
+    return row.reason == "paused" and tables.jobs[row.job_id] == "paused"
+
+
+def _waits_for(tables: Tables, row: Execution) -> bytes | None:
+    """Another execution of its job, if that one has the slot."""
+    return tables.overlap_slots.get(row.job_id) if row.reason == "overlap" else None
 
 
 def why_not_quiet(tables: Tables, through_ms: int) -> str:
@@ -213,6 +224,7 @@ def _check_reason(row: Execution, states: list[Segment]) -> None:
         "misfire": any(job.misfire != "fire_all" for job in jobs),
         "catchup_window": any(job.catchup_window_ms < 3_600_000 for job in jobs),
         "expired": any(job.not_after_ms is not None for job in jobs),
+        "overlap": any(job.overlap == "skip" for job in jobs),
     }
     if not possible.get(row.reason, False):
         raise ViolationError(f"skipped without a reason that holds: {row}")

@@ -41,7 +41,7 @@ class Chaos:
         world.kafka.read_only = frozenset()
         world.kafka.duplicate_chance = 0.0
         world.kafka.ack_delay_s = 0.0
-        world.slow = False
+        world.slow = world.broken = False
         world.kafka.create(job_topics(TOPIC_PARTITIONS) + result_topics(TOPIC_PARTITIONS))
         world.etcd.start()
         faults = world.postgres.faults
@@ -53,6 +53,8 @@ class Chaos:
             process.gate.open()
             process.store.feed.open()
             process.leases.faults = Faults()
+        if "old worker" in world.processes:
+            world.processes["old worker"].crash()
 
     def _faults(self) -> list[Fault]:
         """Each run has its own mix: some faults often, most of them not at all."""
@@ -76,7 +78,8 @@ class Chaos:
         ]
         mix = [self._random.choice(every) for _ in range(4)]
         only = self._stories.only()
-        return mix if only is None else [only]
+        faults = mix if only is None else [only]
+        return [*faults, self._broken] if self._world.limited else faults
 
     def _of_the_cluster(self) -> list[Fault]:
         """One shard and etcd don't understand each other; and what people may ask of a cluster meanwhile."""
@@ -170,6 +173,12 @@ class Chaos:
             faults.lose_next_answer = True
         else:
             faults.lose_next_request = True
+
+    async def _broken(self) -> None:
+        """What some handlers need is away for so long that a breaker opens."""
+        self._world.broken = True
+        await self._for_a_while(4.0, 15.0)
+        self._world.broken = False
 
     async def _etcd_away(self) -> None:
         self._world.etcd.stop()

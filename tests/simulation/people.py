@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 import trio
@@ -25,10 +26,12 @@ from shardwheel.posting import parse_posting
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, delete_job, edit_job, get_job, pause_job, resume_job
 from shardwheel.store.requests import cancel_execution, trigger_job
+from shardwheel.store.task_types import limit_task, pause_task, resume_task
 from tests.simulation.tables import CANCELS, NOTES
 from tests.simulation.world import World
 
 TENANT = "t"
+LIMITED = ("scarce", "shaky")
 # How long the transactions of this task stay open after their work.
 long_s: ContextVar[float] = ContextVar("long_s", default=0.0)
 
@@ -54,7 +57,31 @@ class People:
     @property
     def _wishes(self) -> list[Callable[[], Any]]:
         common = [self._edit, self._edit, self._edit, self._tags, self._pause, self._resume, self._resume]
-        return [*common, self._trigger, self._cancel, self._delete, self._create]
+        every = [*common, self._trigger, self._cancel, self._delete, self._create]
+        limits = [self._limit, self._limit, self._pause_task, self._resume_task, self._resume_task]
+        return [*every, *limits] if self._world.limited else every
+
+    async def relent(self) -> None:
+        """What is left of their limits lets everything run within some minutes."""
+        for task in LIMITED:
+            await self._set_limits(task, max_running=self._random.choice([0, 4]))
+            await self._set_limits(task, rate=self._random.choice(["none", "20/s"]))
+
+    async def _limit(self) -> None:
+        task = self._random.choice(LIMITED)
+        if self._random.random() < 0.5:
+            await self._set_limits(task, max_running=self._random.choice([0, 1, 1, 2, 3]))
+        else:
+            await self._set_limits(task, rate=self._random.choice(["none", "1/s", "3/s"]))
+
+    async def _set_limits(self, task: str, **limits: Any) -> None:
+        await self._store.run(partial(limit_task, **limits), TENANT, task)
+
+    async def _pause_task(self) -> None:
+        await self._store.run(pause_task, TENANT, self._random.choice(LIMITED), "somebody")
+
+    async def _resume_task(self) -> None:
+        await self._store.run(resume_task, TENANT, self._random.choice(LIMITED))
 
     async def _act(self, wish: Callable[[], Any]) -> None:
         long_s.set(self._random.choice([0.0, 0.0, self._random.uniform(0, 9)]))
@@ -62,7 +89,13 @@ class People:
             await wish()
 
     async def _create(self) -> None:
-        posting = parse_posting({"task": "work"} | random_posting(self._random, self._now_ms()))
+        body = {"task": "work"} | random_posting(self._random, self._now_ms())
+        if self._world.limited:
+            body |= {
+                "task": self._random.choice(["work", "scarce", "scarce", "shaky", "shaky"]),
+                "overlap": self._random.choice(["allow", "skip", "queue"]),
+            }
+        posting = parse_posting(body)
 
         def create(conn: _Connection) -> bytes:
             (job_id,) = create_jobs(conn, TENANT, [posting])

@@ -1,8 +1,9 @@
 """Mistakes, planted one at a time in our code: each turns one sentence of design.md off, and must be caught.
 
 The list is that of shared/model/mutants.py, and more: `gate_mutants` are of what people's changes, the claim
-and the settling of results do, `shard_mutants` of what a shard fires and stores, `ownership_mutants` of how
-partitions are owned, mirrored and handed over. Only tests can reach these switches.
+and the settling of results do, `hold_mutants` of what limits hold and let go, `shard_mutants` of what a shard
+fires and stores, `ownership_mutants` of how partitions are owned, mirrored and handed over. Only tests can
+reach these switches.
 
 Left out, since no seed has caught them, with how many were tried: a shard that starts again under its old
 name after its death, or goes on under it when its lease is gone (60 each; every claim bumps the epoch, which

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -37,7 +38,8 @@ from tests.simulation.checker import (
 from tests.simulation.faults import Chaos
 from tests.simulation.people import People
 from tests.simulation.tables import CANCELS, NOTES, tables_of
-from tests.simulation.world import PARTITIONS, World, leaves
+from tests.simulation.umpire import Umpire
+from tests.simulation.world import PARTITIONS, TASKS, World, is_limited, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
@@ -50,6 +52,13 @@ _LIMITS: dict[str, Any] = {
     "workers.worker.WAIT_S": 2.0,
     "results.processor.WAIT_S": 2.0,
     "clock.SAMPLES": 1,
+}
+# Where there are breakers and budgets, a few runs open or spend them, and a breaker looks again in time.
+_TIGHT_LIMITS: dict[str, Any] = {
+    "store.tallies.BREAKER_RUNS": 5,
+    "store.tallies.BREAKER_OPEN_S": 6,
+    "limits.RETRIES_ALWAYS": 6,
+    "limits.RETRIES_PER_FIRST": 0.3,
 }
 
 
@@ -77,9 +86,11 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
     registry = Registry()
     world = World(seed, registry)
     world.postgres.tables |= {NOTES: {}, CANCELS: {}}
-    watcher = Watcher()
-    registry.add("work", _handler(world, watcher), "short", None)
-    with _watching(world.postgres, watcher):
+    watcher, umpire = Watcher(), Umpire(world.postgres)
+    for task in TASKS:
+        registry.add(task, _handler(world, watcher), "short", None)
+    world.old_registry.add("work", _handler(world, watcher), "short", None)
+    with _watching(world.postgres, watcher, umpire), umpire.watching():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(world.supervise, "shard", world.shard)
             for role in ("second shard", "third shard")[: world.random.choice([0, 0, 1, 2])]:
@@ -87,11 +98,13 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
             nursery.start_soon(world.supervise, "worker", world.worker)
             if world.random.random() < 0.4:
                 nursery.start_soon(world.supervise, "second worker", world.worker)
+            if world.limited and world.random.random() < 0.4:
+                nursery.start_soon(world.supervise, "old worker", world.old_worker)
             nursery.start_soon(world.supervise, "results", world.results)
             await trio.sleep(world.random.uniform(0, 4))
             await _live(world)
             through_ms = int(world.postgres.now_ms())
-            await _until_quiet(world, watcher, through_ms)
+            await _until_quiet(world, [watcher.seen, umpire.seen], through_ms)
             nursery.cancel_scope.cancel()
     times = check(tables_of(world.postgres), through_ms)
     outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid))
@@ -104,16 +117,18 @@ async def _live(world: World) -> None:
         nursery.start_soon(chaos.rage, until_s)
         nursery.start_soon(people.live, until_s)
     chaos.heal()
+    if world.limited:
+        await people.relent()
 
 
-async def _until_quiet(world: World, watcher: Watcher, through_ms: int) -> None:
+async def _until_quiet(world: World, seen: list[list[ViolationError]], through_ms: int) -> None:
     fired_by_s = trio.current_time() + FIRED_WITHIN_S
     with trio.move_on_after(QUIET_LIMIT_S):
         while not is_quiet(tables_of(world.postgres), through_ms):
             for ended in world.strange_ends:
                 raise ViolationError(f"a process ended of {ended!r}") from ended
-            for seen in watcher.seen:
-                raise seen
+            for violation in chain(*seen):
+                raise violation
             if trio.current_time() > fired_by_s:
                 check_fired(tables_of(world.postgres), through_ms)
             await trio.sleep(1)
@@ -135,22 +150,27 @@ def _handler(world: World, watcher: Watcher) -> Any:
             raise Retryable("later", after_s=1)
         if chance < 0.2:
             raise ValueError("broken")
+        if ctx.task == "shaky" and world.broken and r.random() < 0.9:
+            raise ValueError("what it needs is away")
         watcher.succeeds(ctx.execution_id, ctx.attempt)
 
     return work
 
 
 @contextmanager
-def _watching(server: MemoryPostgres, watcher: Watcher) -> Iterator[None]:
-    """Look at every commit before it is applied."""
+def _watching(server: MemoryPostgres, watcher: Watcher, umpire: Umpire) -> Iterator[None]:
+    """Look at every commit: the watcher before it is applied, the umpire afterwards."""
     commit = Transaction.commit
 
     def watched(transaction: Transaction) -> None:
-        if not transaction.ended.is_set():
-            for key, new in transaction._writes.get(rows.EXECUTIONS, {}).items():
-                old = server.tables[rows.EXECUTIONS].get(key)
-                watcher.change(old, new, server.tables[rows.JOBS][new.job_id].row.state)
+        if transaction.ended.is_set():
+            return commit(transaction)
+        new = transaction._writes
+        old = {name: {key: server.tables[name].get(key) for key in written} for name, written in new.items()}
+        for key, row in new.get(rows.EXECUTIONS, {}).items():
+            watcher.change(old[rows.EXECUTIONS][key], row, server.tables[rows.JOBS][row.job_id].row.state)
         commit(transaction)
+        return umpire.committed(old, new)
 
     with patch.object(Transaction, "commit", watched):
         yield
@@ -174,7 +194,7 @@ def _from_seed(seed: int) -> Iterator[None]:
         stack.enter_context(patch("trio._core._run._r", random.Random(seed)))
         stack.enter_context(patch("shardwheel.store.jobs.new_job_id", new_job_id))
         stack.enter_context(patch("shardwheel.workers.worker.uuid", tokens))
-        for name, value in _LIMITS.items():
+        for name, value in (_LIMITS | (_TIGHT_LIMITS if is_limited(seed) else {})).items():
             stack.enter_context(patch(f"shardwheel.{name}", value))
         stack.enter_context(patch.dict("shardwheel.store.claim.LEASES", short=timedelta(seconds=8)))
         stack.enter_context(patch.dict("shardwheel.workers.worker.HEARTBEAT_S", short=2.5))

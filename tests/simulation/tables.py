@@ -7,9 +7,10 @@ The simulation reads them from the in-memory twin (`tables_of`), the tests of re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from shardwheel.memory import ownership, rows
+from shardwheel.memory import hold_rows, ownership, rows
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.rows import Execution, SkipRange
 from shardwheel.ports import PartitionState
@@ -31,6 +32,9 @@ class Tables(NamedTuple):
     skip_ranges: Collection[SkipRange]
     open_work: Collection[Any]
     partitions: Collection[PartitionState]
+    paused_tasks: Collection[str] = ()
+    # By job: which execution of it has the job's slot.
+    overlap_slots: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 def tables_of(server: MemoryPostgres) -> Tables:
@@ -44,4 +48,6 @@ def tables_of(server: MemoryPostgres) -> Tables:
         found[rows.SKIP_RANGES].values(),
         [work for work in found[rows.WORK_ROWS].values() if work.state == "open"],
         found[ownership.TABLE].values(),
+        {row.name.task for row in found[hold_rows.TASK_TYPES].values() if row.paused},
+        {slot.job_id: slot.execution_id for slot in found[hold_rows.OVERLAP_SLOTS].values()},
     )

@@ -10,14 +10,14 @@ from itertools import chain
 
 import pytest
 
-from tests.simulation import gate_mutants, ownership_mutants, shard_mutants
+from tests.simulation import gate_mutants, hold_mutants, ownership_mutants, shard_mutants
 from tests.simulation.checker import ViolationError
 from tests.simulation.planting import MUTANTS, planted
 from tests.simulation.run import simulate
 from tests.simulation.stories import Stories, told
 
 # Imported for the mistakes that they register.
-LISTS = (gate_mutants, ownership_mutants, shard_mutants)
+LISTS = (gate_mutants, hold_mutants, ownership_mutants, shard_mutants)
 SEEDS = 300
 KNOWN_SEEDS = {
     "settle from T, not from the floor, and without the rule on X": 4,
@@ -45,6 +45,25 @@ KNOWN_SEEDS = {
     "acknowledgements count out of order": 3,
     "a watermark is stored without a look at the epoch": 5,
     "the feed is a sequence: what commits late is never seen": 2,
+    "a job's slot is freed between two attempts": 11,
+    "what is cancelled or skipped keeps its slot": 59,
+    "a result of an old attempt frees the slot of the current one": 11,
+    "a hand-over gives the slot and forgets to let its new owner go on": 3,
+    "nobody hands on a slot, and the sweep does not look for one": 3,
+    "the claim does not see that a slot is taken": 15,
+    "a breaker is probed by two at once": 31,
+    "a job's slot is looked for, not taken by its key": 3,
+    "each claim has a budget of its own": 27,
+    "the sweep forgets who is held by a limit": 15,
+    "the sweep forgets who is held by a breaker": 31,
+    "the sweep forgets who is held for want of a handler": 3,
+    "what is released runs without a claim": 3,
+    "a breaker never closes": 31,
+    "a breaker closes when its time is over, whatever the probe says": 31,
+    "an open breaker is not looked at": 31,
+    "the retry budget counts no retries": 11,
+    "a crashed worker's slot is not freed": 7,
+    "the claim does not lock the task type": 11,
 }
 
 
@@ -61,6 +80,7 @@ TOLD = {
     "a catch-up does not pin T": Stories.backlog,
     "a hand-over does not pin T": Stories.slow_hand_over,
     "a job is completed at T, not at the claim floor": Stories.unclaimed,
+    "a crashed worker's slot is not freed": Stories.late_result,
 }
 
 

@@ -33,6 +33,8 @@ PARTITIONS = 3
 TOPIC_PARTITIONS = 2
 TICK_S = 0.2
 CALL_LIMIT_S = 5.0
+# `scarce` is what people limit and pause, `shaky` needs something that is away at times.
+TASKS = ("work", "scarce", "shaky")
 
 
 class QuietService(Service):
@@ -80,6 +82,11 @@ def name_of(role: str, birth: int) -> str:
     return f"{role}-{birth}"
 
 
+def is_limited(seed: int) -> bool:
+    """Every fourth seed has limits, breakers and jobs that must not overlap."""
+    return seed % 4 == 3
+
+
 class World:
     def __init__(self, seed: int, registry: Registry) -> None:
         self.random = random.Random(seed)
@@ -87,10 +94,15 @@ class World:
         self.etcd = MemoryEtcd()
         self.postgres: MemoryPostgres = loop_server(seed=seed, partitions=PARTITIONS)
         self.registry = registry
+        # What a worker knew before the last deployment.
+        self.old_registry = Registry()
         self.processes: dict[str, Process] = {}
         self.healed = False
+        self.limited = is_limited(seed)
         # Handlers take seconds.
         self.slow = False
+        # What shaky handlers need is away.
+        self.broken = False
         # Held from the moment a standby lags until it is the primary: one fail-over at a time.
         self.failing_over = trio.Lock()
         self.strange_ends: list[BaseException] = []
@@ -151,6 +163,13 @@ class World:
         await process.service.run()
 
     async def worker(self, process: Process) -> None:
+        await self._work(process, self.registry)
+
+    async def old_worker(self, process: Process) -> None:
+        """It knows few handlers, until it is started anew when all is well."""
+        await self._work(process, self.registry if self.healed else self.old_registry)
+
+    async def _work(self, process: Process, registry: Registry) -> None:
         clock = await process.ready()
         worker = Worker(
             process.name,
@@ -158,7 +177,7 @@ class World:
             process.store,
             process.bus,
             process.bus,
-            self.registry,
+            registry,
             pool="short",
             now_ms=clock.now_ms,
             topic_partitions=TOPIC_PARTITIONS,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 import trio
-from trio.testing import trio_test, wait_all_tasks_blocked
+from trio.testing import MockClock, trio_test, wait_all_tasks_blocked
 
 from shardwheel.batches import Batches
 from shardwheel.errors import UnavailableError
@@ -15,17 +15,25 @@ from shardwheel.ports import Record, TopicPartition
 PLACE = TopicPartition("jobs", 0)
 
 
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock(autojump_threshold=0)
+
+
 class ScriptedConsumer:
     """A topic partition of so many records; notes what is done, and may refuse commits."""
 
     def __init__(self, records: int, notes: list[str]) -> None:
         self._left = [Record(*PLACE, offset, b"", b"") for offset in range(records)]
         self._notes = notes
-        self.refuses = False
+        self.refuses = self.paused = False
         self.gaps: frozenset[TopicPartition] = frozenset()
 
     async def take(self, most: int, wait_s: float) -> list[Record]:
         await trio.lowlevel.checkpoint()
+        if self.paused:
+            self._notes.append("stays")
+            return []
         taken, self._left = self._left[:most], self._left[most:]
         self._notes.append(f"take {len(taken)}")
         return taken
@@ -36,9 +44,11 @@ class ScriptedConsumer:
         if self.refuses:
             raise UnavailableError("no answer")
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        self.paused = True
 
-    def resume(self) -> None: ...
+    def resume(self) -> None:
+        self.paused = False
 
     async def close(self) -> None:
         self._notes.append("close")
@@ -70,7 +80,6 @@ async def test_a_backlog_is_taken_ahead_and_committed_behind() -> None:
         nursery.start_soon(batches.step, 2, 1)
         await wait_all_tasks_blocked()
         assert notes == ["take 2", "work from 0", "take 2"]  # Ahead of the work, and nothing is committed.
-        assert batches.in_work == 2
         desk.let_one_end()
         await wait_all_tasks_blocked()
         assert sorted(notes[3:]) == ["commit 2", "done", "work from 2"]
@@ -90,7 +99,6 @@ async def test_what_is_not_full_is_committed_before_anyone_waits_for_more() -> N
         desk.let_one_end()
         assert await batches.step(2, 1) == 1
         assert notes[-1] == "commit 3" and notes.count("done") == 2
-        assert batches.in_work == 0
         assert await batches.step(2, 1) == 0
         await batches.close()
     assert notes[-2:] == ["take 0", "close"]
@@ -127,3 +135,26 @@ async def test_work_that_fails_is_not_committed() -> None:
             finally:
                 await batches.close()
     assert notes[-1] == "close" and not any(note.startswith("commit") for note in notes)
+
+
+@trio_test
+async def test_long_work_keeps_the_membership_and_commits_what_is_dealt_with(clock: MockClock) -> None:
+    notes: list[str] = []
+    go = trio.Event()
+
+    async def slow(records: Sequence[Record]) -> int:
+        batches.dealt_with(records[:1])
+        await go.wait()
+        return 2
+
+    async with trio.open_nursery() as nursery:
+        consumer = ScriptedConsumer(3, notes)
+        batches = Batches(consumer, slow, nursery)
+        nursery.start_soon(batches.step, 10, 1)
+        await trio.sleep(3.5)
+        assert notes == ["take 3", "stays", "commit 1", "stays", "stays"]
+        go.set()
+        await trio.sleep(1)
+        assert notes[5:] == ["commit 2"]  # Of the third it said that nothing was done.
+        assert not consumer.paused
+        await batches.close()

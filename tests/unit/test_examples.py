@@ -12,6 +12,7 @@ from shardwheel.execution import Claimed
 from shardwheel.handler import import_handlers, registry
 from shardwheel.wire import Outcome
 from shardwheel.workers.run import Running
+from tests.unit.workers.rig import workshop
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -41,6 +42,6 @@ async def test_the_readmes_handler(
     )
     with trio.CancelScope() as scope:
         running = Running(claimed, 0, trio.current_time(), trio.current_time)
-        end = await running.call(handler, trio.CapacityLimiter(1), scope)
+        end = await running.call(handler, workshop(), scope)
     assert end.outcome is Outcome.SUCCEEDED
     assert capsys.readouterr().out == "to a@b.c attempt 1\n"

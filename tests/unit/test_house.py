@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = {"wheel", "shard", "coordinator", "workers", "results", "api", "compose", "bench"}
+ROOMS = {"wheel", "shard", "coordinator", "workers", "results", "api", "alerts", "compose", "bench"}
 
 
 def setuptools_table() -> dict[str, Any]:

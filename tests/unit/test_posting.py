@@ -71,7 +71,8 @@ def test_a_whole_job_of_the_contract_is_taken() -> None:
         ({"task": "a", "max_retries": -1}, "max_retries", "out of range"),
         ({"task": "a", "backoff": {"factor": 0.5}}, "backoff.factor", "out of range"),
         ({"task": "a", "overlap": "often"}, "overlap", "invalid enum value"),
-        ({"task": "a", "callback_url": "https://x"}, "callback_url", "not available"),
+        ({"task": "a", "callback_url": "http://example.com/"}, "callback_url", "use https"),
+        ({"task": "a", "callback_url": "https://10.0.0.1/"}, "callback_url", "not public"),
     ],
 )
 def test_refusals_name_the_field(body: dict[str, Any], field: str, words: str) -> None:

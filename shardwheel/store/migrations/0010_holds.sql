@@ -213,6 +213,15 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION shardwheel.take_slots(text[], smallint[], uuid[], text[], text[], boolean[], uuid[]) IS 'Which executions, of jobs that must not overlap or of task types with limits (tasks: null, no limits), may not run now, and why. Of a job the oldest comes first, unless one has the slot already.';
 
+CREATE FUNCTION shardwheel.give_back(of_jobs uuid[], of_executions uuid[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  me CONSTANT xid := pg_current_xact_id()::xid;
+BEGIN
+  UPDATE shardwheel.task_slots AS s SET execution_id = NULL WHERE s.execution_id = ANY (of_executions) AND s.xmin = me;
+  DELETE FROM shardwheel.overlap_slots AS s WHERE s.job_id = ANY (of_jobs) AND s.execution_id = ANY (of_executions) AND s.xmin = me;
+END $$;
+COMMENT ON FUNCTION shardwheel.give_back(uuid[], uuid[]) IS 'Free what this transaction has taken for executions that another claim has: only those slots, since the other claim has taken some too, which run or were freed by now.';
+
 -- --- freeing slots: whoever ends a run, and however --------------------------------------------------------
 
 -- As the owner, since the API cancels. The next one of a job that queues gets the slot itself, not the chance of it:

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from shardwheel.cli import app, exit_code_of
-from shardwheel.commands.job import TENANT
+from shardwheel.commands.connection import TENANT
 from shardwheel.errors import ShardwheelError
 from shardwheel.execution import Claimant
 from shardwheel.ids import id_of, scheduled_ms_of

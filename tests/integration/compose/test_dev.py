@@ -125,12 +125,20 @@ def test_the_life_of_a_stack(start: Callable[..., Dev], tmp_path: Path) -> None:
 
     status = shardctl("dev", "status", "--data", str(first.data), "-o", "json")
     rows = msgspec.json.decode(status.stdout)
-    assert [row["role"] for row in rows] == ["supervisor", "postgres", "etcd", "kafka", "results", "shard"]
+    servers, services = ["postgres", "etcd", "kafka"], ["results", "shard", "api", "alerts"]
+    assert [row["role"] for row in rows] == ["supervisor", *servers, *services]
     for row in rows:
         assert process.alive(row["pid"])
         assert row["state"] == "running"
         assert Path(row["log"]).exists()
         assert row["address"].startswith("127.0.0.1:") or row["role"] == "supervisor"
+
+    # The API knows the token that the stack made.
+    token = (first.data / "token").read_text()
+    address = next(row["address"] for row in rows if row["role"] == "api")
+    answer = httpx.get(f"http://{address}/api/v1/shards", headers={"authorization": f"Bearer {token}"})
+    assert [shard["state"] for shard in answer.json()["items"]] == ["active"]
+    assert first.said(str(first.data / "token")) and not first.said(token)
 
     refused = shardctl("dev", "--data", str(first.data))
     assert refused.returncode == 4
@@ -151,7 +159,7 @@ def test_the_life_of_a_stack(start: Callable[..., Dev], tmp_path: Path) -> None:
         SHARDWHEEL_KAFKA_BOOTSTRAP=stack.settings["kafka_bootstrap"],
     )
     beside = second.wait_until_up()
-    assert [row.role for row in beside.processes] == ["supervisor", "etcd", "results"]
+    assert [row.role for row in beside.processes] == ["supervisor", "etcd", "results", "api", "alerts"]
     assert beside.settings["etcd_endpoints"] != stack.settings["etcd_endpoints"]
     theirs = everyone(beside)
     assert shardctl("dev", "stop", "--data", str(second.data)).returncode == 0

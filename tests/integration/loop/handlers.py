@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ async def hopeless(ctx: Any, params: dict[str, Any]) -> None:
     raise Fatal("there is no point")
 
 
+@handler("apart", isolated=True, cpu_s=5)
+def apart(ctx: Any, params: dict[str, Any]) -> dict[str, Any]:
+    print("printed by a child")
+    ctx.checkpoint({"at": 1})
+    return {"checkpoint": ctx.load_checkpoint(), "sees": sorted(n for n in os.environ if "SHARDWHEEL" in n)}
+
+
 @handler("slow")
 async def slow(ctx: Any, params: dict[str, Any]) -> int:
     """Says that it began, and sleeps until the file that the test makes is there."""
@@ -39,3 +47,31 @@ async def slow(ctx: Any, params: dict[str, Any]) -> int:
     while not await trio.Path(params["go"]).exists():
         await trio.sleep(0.02)
     return int(ctx.attempt)
+
+
+@handler("many")
+async def many(ctx: Any, params: dict[str, Any]) -> int:
+    """One of many: says which attempt began, and sleeps until the test lets all of them end."""
+    ctx.log("began", attempt=ctx.attempt)
+    (Path(params["folder"]) / f"{ctx.execution_id}.{ctx.attempt}").touch()
+    while not (Path(params["folder"]) / "go").exists():
+        await trio.sleep(0.2)
+    return int(ctx.attempt)
+
+
+@handler("resumes")
+def resumes(ctx: Any, params: dict[str, Any]) -> Any:
+    """A plain one that fails half-way and goes on from its checkpoint."""
+    done = ctx.load_checkpoint() or []
+    ctx.progress(50 if ctx.first_attempt else 100, f"attempt {ctx.attempt}")
+    ctx.log.warning("key", key=params["key"])
+    ctx.checkpoint([*done, ctx.attempt])
+    if ctx.first_attempt:
+        raise Retryable(f"not with {params['key']}", after_s=0)
+    return {"done": ctx.load_checkpoint(), "length": len(params["key"])}
+
+
+@handler("stoppable")
+async def stoppable(ctx: Any, params: dict[str, Any]) -> None:
+    Path(params["began"]).touch()
+    await trio.sleep_forever()

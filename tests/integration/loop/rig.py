@@ -76,7 +76,7 @@ class Loop:
         return process
 
     def _command(self, role: str) -> list[str]:
-        return ["-m", "shardwheel.cli", role]
+        return ["-m", "shardwheel.cli", *role.split()]
 
     def start_all(self) -> tuple[subprocess.Popen[bytes], ...]:
         return tuple(self.start(role) for role in ("shard", "worker", "results"))

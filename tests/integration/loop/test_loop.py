@@ -40,7 +40,7 @@ def test_the_way_through_the_house(loop: Loop) -> None:
     once = loop.create("echo", params={"x": 1})
     loop.start_all()
     number = loop.create("plain", params={"number": 41})
-    flaky, hopeless = loop.create("flaky"), loop.create("hopeless")
+    flaky, hopeless, apart = loop.create("flaky"), loop.create("hopeless"), loop.create("apart")
     series = loop.create("echo", every="100ms", max_runs=5)
     loop.wait("a once runs", lambda: loop.states(once) == ["succeeded"])
     assert loop.executions(once)[0]["output"] == {"params": {"x": 1}, "attempt": 1}
@@ -53,6 +53,11 @@ def test_the_way_through_the_house(loop: Loop) -> None:
     with loop.connect() as conn:
         letters = conn.execute("SELECT task, reason, message FROM shardwheel.dead_letters").fetchall()
     assert letters == [("hopeless", "fatal", "there is no point")]
+    loop.wait("an isolated function runs", lambda: loop.states(apart) == ["succeeded"])
+    assert loop.executions(apart)[0]["output"] == {"checkpoint": {"at": 1}, "sees": []}
+    with loop.connect() as conn:
+        logs = conn.execute("SELECT lines FROM shardwheel.execution_logs").fetchall()
+    assert "printed by a child" in str(logs)
     loop.wait("a series runs", lambda: loop.states(series) == ["succeeded"] * 5)
     loop.check_whole(series)
 

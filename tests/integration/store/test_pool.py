@@ -19,7 +19,8 @@ from shardwheel.compose.ports import choose
 from shardwheel.compose.postgres import PostgresServer
 from shardwheel.errors import UnavailableError
 from shardwheel.store.link import Connection
-from shardwheel.store.pool import CONFLICT_RETRIES, Pool
+from shardwheel.store.links import CONFLICT_RETRIES
+from shardwheel.store.pool import Pool
 from tests.proxy import Proxy
 from tests.servers import fresh_database
 

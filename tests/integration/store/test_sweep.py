@@ -104,6 +104,20 @@ def test_a_worker_that_hangs_past_the_time_out_is_overruled(gate: Gate) -> None:
     assert row is not None and (row["failures"], row["crashes"]) == (1, 0)
 
 
+def test_a_dead_worker_is_no_time_out_of_what_it_held(gate: Gate) -> None:
+    """Its time-out passes before its lease ends: whether anybody was there to end it is not known yet."""
+    claimed = running(gate)
+    gate.conn.execute("UPDATE shardwheel.executions SET timeout_at = now() - interval '16 s'")
+    gate.conn.execute(
+        "UPDATE shardwheel.executions SET lease_until = now() + interval '10 s'"
+    )  # Heard 20 s ago.
+    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    end_leases(gate)
+    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"queued": 1}
+    row = gate.row(claimed)
+    assert row is not None and (row["failures"], row["crashes"]) == (0, 1)
+
+
 def test_a_late_result_and_the_sweep_meet_and_one_wins(gate: Gate) -> None:
     claimed = running(gate)
     end_leases(gate)

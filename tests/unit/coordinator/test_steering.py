@@ -19,11 +19,11 @@ async def test_one_shard_drains_at_a_time_and_never_the_last_one() -> None:
     leases = await cluster(shard("a"), shard("b"), shard("c"))
     await steering.drain(leases, "a")
     await steering.drain(leases, "a")
-    assert steering.is_draining(await look(leases), "a")
+    assert (await look(leases)).is_draining("a")
     with pytest.raises(ConflictError, match="undrain a"):
         await steering.drain(leases, "b")
     await steering.undrain(leases, "b")
-    assert steering.is_draining(await look(leases), "a")
+    assert (await look(leases)).is_draining("a")
     await steering.undrain(leases, "a")
     assert (await look(leases)).drain is None
     with pytest.raises(NotFoundError, match="alive are: a, b, c"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardwheel.errors import UnavailableError
+from shardwheel.metrics import OLDEST_DUE
 from shardwheel.ports import Message
 from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.holding import Holding
@@ -130,3 +131,20 @@ def test_a_late_job_goes_out_at_the_next_tick() -> None:
     rig.tick(5_000)
     rig.holdings[7].take_jobs([once(NOON_MS + 1_000)], NEW)
     assert rig.tick(5_001) == [1_000]
+
+
+def test_what_nobody_acknowledges_is_seen_to_grow_old() -> None:
+    rig = Rig()
+    rig.holdings[7].take_jobs([every(1_000)], NEW)
+    rig.tick(0)
+    rig.tick(5_500)
+    assert OLDEST_DUE._value.get() == 5.5
+    rig.broker.has_room = False
+    rig.ticker.acknowledged(2)
+    rig.tick(6_000)
+    rig.tick(9_000)
+    assert OLDEST_DUE._value.get() == 3.0
+    rig.broker.has_room = True
+    rig.tick(9_500)
+    rig.ticker.acknowledged(4)
+    assert OLDEST_DUE._value.get() == 0.0

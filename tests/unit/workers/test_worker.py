@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,17 +17,24 @@ from shardwheel.job import Priority
 from shardwheel.limits import WorkerCard
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
+from shardwheel.metrics import ABANDONED
 from shardwheel.ports import Message
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP, job_topic, job_topics, result_topics, workers_group
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome, Result, decode_result, encode_fire
 from shardwheel.workers.worker import Worker
+from tests.unit.workers.rig import ListeningStore
 
 JOBS = job_topic("short", Priority.NORMAL)
 
 
-class GrantingStore:
+class GrantingStore(ListeningStore):
     """Lets everything run, after a moment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_to_stop: frozenset[bytes] = frozenset()
+        self.lost: frozenset[bytes] = frozenset()
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         await trio.sleep(0.1)
@@ -35,8 +43,11 @@ class GrantingStore:
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return [_claimed(fire, token) for fire in fires]
 
+    async def to_stop(self, worker: str) -> frozenset[bytes]:
+        return self.asked_to_stop
+
     async def heartbeat(self, held: Sequence[Held], pool: str, results_generation: str) -> Beat:
-        return Beat(frozenset(one.execution_id for one in held), frozenset())
+        return Beat(frozenset(one.execution_id for one in held) - self.lost, frozenset())
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         """Nobody asks here."""
@@ -48,6 +59,10 @@ class GrantingStore:
 def _claimed(fire: Fire, token: bytes) -> Claimed:
     head = (fire.execution_id, fire.job_id, fire.partition, "t", "work", b"{}")
     return Claimed(*head, fire.scheduled_ms, fire.due_ms, fire.attempt, 0, 600_000, token)
+
+
+def _id(number: int) -> bytes:
+    return (2_000 + number).to_bytes(16, "big")
 
 
 def _fire(number: int) -> bytes:
@@ -62,13 +77,19 @@ class Desk:
     def __init__(self) -> None:
         self.began = self.most = self.now = 0
         self.go = trio.Event()
+        self.shields = self.speaks = False
+        self.order: list[int] = []
 
     async def work(self, ctx: Any, params: Any) -> None:
         self.began += 1
+        self.order.append(ctx.scheduled_ms)
+        if self.speaks:
+            ctx.log("began")
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            await self.go.wait()
+            with trio.CancelScope(shield=self.shields):
+                await self.go.wait()
             await trio.sleep(1)
         finally:
             self.now -= 1
@@ -81,13 +102,14 @@ class Rig:
         self.bus = MemoryBus(self._server)
         self.desk = Desk()
         self.service = Service("worker")
+        self.store = GrantingStore()
         registry = Registry()
         registry.add("work", self.desk.work, "short", None)
         options: dict[str, Any] = {"pool": "short", "topic_partitions": 1, "slots": slots}
         Worker(
             "w",
             self.service,
-            GrantingStore(),
+            self.store,
             self.bus,
             self.bus,
             registry,
@@ -95,9 +117,10 @@ class Rig:
             **options,
         ).add_to_service()
 
-    async def publish(self, count: int) -> None:
-        producer = self.bus.producer()
-        ticket = producer.publish([Message(JOBS, 0, bytes(16), _fire(number)) for number in range(count)])
+    async def publish(self, count: int, priority: Priority = Priority.NORMAL) -> None:
+        producer, topic = self.bus.producer(), job_topic("short", priority)
+        numbers = range(1_000 * priority, 1_000 * priority + count)
+        ticket = producer.publish([Message(topic, 0, bytes(16), _fire(number)) for number in numbers])
         await producer.wait_acknowledged(ticket)
 
     async def results(self) -> list[Result]:
@@ -121,7 +144,7 @@ async def working(slots: int) -> AsyncIterator[Rig]:
 
 @pytest.fixture
 def clock() -> MockClock:
-    return MockClock(autojump_threshold=0.01)
+    return MockClock(autojump_threshold=0)
 
 
 @trio_test
@@ -147,3 +170,96 @@ async def test_a_stopped_worker_gives_back_what_does_not_end(clock: MockClock) -
     results = await rig.results()
     assert [result.outcome for result in results] == [Outcome.RELEASED] * 3
     assert rig.desk.now == 0
+
+
+@trio_test
+async def test_a_full_worker_takes_by_priority_and_starves_nobody(clock: MockClock) -> None:
+    """Slots come free one after the other, and every priority has more than there is room for."""
+    async with working(slots=1) as rig:
+        rig.desk.go.set()
+        for priority in Priority:
+            await rig.publish(100, priority)
+        await trio.sleep(100)
+        taken = Counter(number // 1_000 for number in rig.desk.order[4:])
+        assert (
+            taken[Priority.CRITICAL] > taken[Priority.HIGH] > taken[Priority.NORMAL] > taken[Priority.LOW] > 3
+        )
+        assert rig.desk.most == 1
+
+
+@trio_test
+async def test_with_many_priorities_it_never_holds_more_than_its_slots(clock: MockClock) -> None:
+    async with working(slots=10) as rig:
+        for priority in Priority:
+            await rig.publish(50, priority)
+        await trio.sleep(20)
+        assert (rig.desk.most, rig.desk.now) == (10, 10)
+        rig.desk.go.set()
+        await trio.sleep(60)
+        assert (rig.desk.began, rig.desk.most, rig.desk.now) == (200, 10, 0)
+
+
+@trio_test
+async def test_what_waits_for_a_slot_at_the_end_is_left_to_others(clock: MockClock) -> None:
+    async with working(slots=5) as rig:
+        await rig.publish(12)
+        await trio.sleep(5)
+    assert rig.desk.began == 5
+    assert await rig.committed() == 5
+
+
+@trio_test
+async def test_a_wish_to_stop_arrives_long_before_the_heartbeat(clock: MockClock) -> None:
+    async with working(slots=5) as rig:
+        await rig.publish(2)
+        await trio.sleep(3)
+        rig.store.asked_to_stop = frozenset({_id(0)})
+        await trio.sleep(1.5)
+        (result,) = await rig.results()
+        assert (result.execution_id, result.outcome) == (_id(0), Outcome.CANCELLED)
+        assert rig.desk.now == 1
+        rig.desk.go.set()
+
+
+@trio_test
+async def test_an_attempt_that_was_lost_is_not_let_run_on(clock: MockClock) -> None:
+    async with working(slots=5) as rig:
+        await rig.publish(2)
+        await trio.sleep(3)
+        rig.store.lost = frozenset({_id(1)})
+        await trio.sleep(10)
+        assert rig.desk.now == 1
+        rig.desk.go.set()
+
+
+@trio_test
+async def test_a_handler_that_shields_itself_is_given_up_and_its_slot_is_free(clock: MockClock) -> None:
+    async with working(slots=1) as rig:
+        before = ABANDONED._value.get()
+        rig.desk.shields = True
+        await rig.publish(2)
+        await trio.sleep(3)
+        rig.store.asked_to_stop = frozenset({_id(0)})
+        await trio.sleep(15)
+        assert [result.outcome for result in await rig.results()] == [Outcome.CANCELLED]
+        assert (rig.desk.began, rig.desk.now) == (2, 2)
+        assert ABANDONED._value.get() == before + 1
+        rig.desk.go.set()
+        await trio.sleep(5)
+        assert rig.desk.now == 0
+        assert ABANDONED._value.get() == before
+
+
+@trio_test
+async def test_last_words_come_before_the_result(clock: MockClock) -> None:
+    async with working(slots=5) as rig:
+        rig.desk.speaks = True
+        rig.store.is_away = True
+        rig.desk.go.set()
+        await rig.publish(1)
+        await trio.sleep(5)
+        assert (rig.desk.began, rig.desk.now, await rig.results()) == (1, 0, [])
+        rig.store.is_away = False
+        await trio.sleep(2)
+        assert [result.outcome for result in await rig.results()] == [Outcome.SUCCEEDED]
+        assert sum(note.line_count for batch in rig.store.batches for note in batch) == 1

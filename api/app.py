@@ -1,0 +1,160 @@
+"""The application: from a request to a route's answer, in one order for all of them.
+
+    split off the verb → route → who is it → may they → query → body within limits → answer → measured
+
+Litestar routes and speaks ASGI. What is raised on the way becomes an answer in one place.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response
+from litestar.datastructures import State
+from litestar.enums import ScopeType
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import Receive, Scope, Send
+
+from shardwheel.api import cluster, dead_letters, executions, health, job_commands, jobs, tasks
+from shardwheel.api.auth import Gatekeeper
+from shardwheel.api.desk import Desk
+from shardwheel.api.errors import BROKEN, refusal_of
+from shardwheel.api.limits import Intake, Query
+from shardwheel.api.openapi import document
+from shardwheel.api.route import ANYBODY, Ask, Reply, Route
+from shardwheel.api.rules import RULES, check_role
+from shardwheel.errors import UnavailableError
+from shardwheel.logs import get_logger
+from shardwheel.metrics import API_REQUEST
+from shardwheel.tokens import Caller
+
+PREFIX = "/api/v1"
+MOST_UNDER_WAY = 2_000
+
+ServedRequest = Request[Any, Any, State]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+async def openapi(ask: Ask) -> Reply:
+    return Reply(_document())
+
+
+@cache
+def _document() -> bytes:
+    return msgspec.json.encode(document(ROUTES, PREFIX, version("shardwheel")))
+
+
+DOCUMENT = Route(
+    "GET",
+    "/openapi.json",
+    openapi,
+    "This document",
+    "OpenAPI 3.1.",
+    dict[str, Any],
+    {"openapi": "3.1.0", "info": {"title": "Shardwheel", "version": "0.1.0"}, "paths": {}},
+)
+ROUTES: tuple[Route, ...] = (
+    *jobs.ROUTES,
+    *job_commands.ROUTES,
+    *executions.ROUTES,
+    *tasks.ROUTES,
+    *dead_letters.ROUTES,
+    *cluster.ROUTES,
+    DOCUMENT,
+    *health.ROUTES,
+)
+
+
+def make_app(desk: Desk, gatekeeper: Gatekeeper) -> App:
+    front = _Front(desk, gatekeeper)
+    # Probes look for these at the root, as on every service.
+    at_root = [front.handler(route, "") for route in health.ROUTES]
+    app = Litestar(
+        [*(front.handler(route, PREFIX) for route in ROUTES), *at_root],
+        openapi_config=None,
+        logging_config=None,
+        exception_handlers={Exception: _refused},
+        request_max_body_size=None,
+    )
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP:
+            scope["path"] = verb_split_off(scope["path"])
+        await app(scope, receive, send)
+
+    return door
+
+
+def verb_split_off(path: str) -> str:
+    """`/jobs/7:pause` → `/jobs/7/:pause`. That form itself is no address of ours."""
+    if "/:" in path:
+        return "/"
+    head, slash, last = path.rpartition("/")
+    return head + slash + "/:".join(last.rsplit(":", 1))
+
+
+class _Front:
+    """What all requests of a process share."""
+
+    def __init__(self, desk: Desk, gatekeeper: Gatekeeper) -> None:
+        self._desk = desk
+        self._gatekeeper = gatekeeper
+        self._intake = Intake()
+        self._under_way = 0
+
+    def handler(self, route: Route, prefix: str) -> HTTPRouteHandler:
+        measured = API_REQUEST.labels(route.name)
+
+        async def serve(request: ServedRequest) -> Response[bytes]:
+            begun_at_s = time.perf_counter()
+            try:
+                return await self._serve(route, request)
+            except Exception as error:
+                return _refused(request, error)
+            finally:
+                measured.observe(time.perf_counter() - begun_at_s)
+
+        path = re.sub(r"\{(\w+)\}", r"{\1:str}", verb_split_off(prefix + route.path))
+        return HTTPRouteHandler(path, http_method=route.method, status_code=route.status)(serve)
+
+    async def _serve(self, route: Route, request: ServedRequest) -> Response[bytes]:
+        if self._under_way >= MOST_UNDER_WAY:
+            raise UnavailableError("too many requests at once; try again in a moment")
+        self._under_way += 1
+        try:
+            caller = self._admit(route, request)
+            query = Query(request.scope["query_string"], (word.name for word in route.query))
+            if route.body is None:
+                reply = await route.answer(Ask(self._desk, caller, request.path_params, query, b""))
+            else:
+                chunks = request.stream()
+                async with self._intake.body(request.headers, chunks, route.body_limit) as body:
+                    reply = await route.answer(Ask(self._desk, caller, request.path_params, query, body))
+        finally:
+            self._under_way -= 1
+        content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
+        return Response(content, status_code=reply.status, media_type=reply.content_type)
+
+    def _admit(self, route: Route, request: ServedRequest) -> Caller:
+        role = RULES[route.name].role
+        if role is None:
+            return ANYBODY
+        caller = self._gatekeeper.caller(request.headers.get("authorization"))
+        check_role(caller, route.name, role)
+        return caller
+
+
+def _refused(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    refusal = refusal_of(error)
+    if refusal is None:
+        get_logger().error("a request failed", path=request.scope["path"], exc_info=error)
+        refusal = BROKEN
+    return Response(
+        refusal.body(), status_code=refusal.status, media_type="application/json", headers=refusal.headers()
+    )

@@ -1,0 +1,52 @@
+"""What all routes work with: the way to PostgreSQL, what is known of the cluster, and the pokes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from shardwheel.api.gather import Gather
+from shardwheel.api.remembered import Remembered
+from shardwheel.destinations import STRICT, CallbackRules
+from shardwheel.errors import UnavailableError
+from shardwheel.records import View
+from shardwheel.service import Health
+from shardwheel.store.creation import Found, Wish, create_all, read_jobs
+from shardwheel.store.tenant_pool import TenantPool
+
+
+class Desk(NamedTuple):
+    """`poke` tells the owners of partitions that something changed: a hint, it never waits. `look` gives the
+    cluster as it was a moment ago, or None when nobody knows. `is_stopping`: no new work, please.
+    `callbacks`: where a job's callback_url may lead."""
+
+    pool: TenantPool
+    creations: Gather[Wish, Found]
+    readings: Gather[bytes, Found | None]
+    remembered: Remembered
+    poke: Callable[[Iterable[int]], None]
+    look: Callable[[], View | None]
+    health: Health
+    is_stopping: Callable[[], bool]
+    callbacks: CallbackRules = STRICT
+
+    def cluster(self) -> View:
+        view = self.look()
+        if view is None:
+            raise UnavailableError("etcd is out of reach: nobody knows the shards now")
+        return view
+
+
+def open_desk(
+    pool: TenantPool,
+    *,
+    poke: Callable[[Iterable[int]], None],
+    look: Callable[[], View | None],
+    health: Health,
+    is_stopping: Callable[[], bool],
+    callbacks: CallbackRules = STRICT,
+) -> Desk:
+    creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
+    remembered = Remembered(time.monotonic)
+    return Desk(pool, creations, readings, remembered, poke, look, health, is_stopping, callbacks)

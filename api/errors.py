@@ -1,0 +1,75 @@
+"""What a refusal looks like outside: `{"error": {"code", "message", "field"}}` and its status. Pure.
+
+Errors are sorted by who must act; so the status follows from the kind of error, in one table. What is not in
+it is a bug: it is logged with its traceback, and the caller learns nothing but that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+from litestar.exceptions import HTTPException
+
+from shardwheel.errors import ConflictError, NotFoundError, TooLargeError, UnavailableError, UsageError
+from shardwheel.tokens import BadTokenError
+
+RETRY_AFTER_S = 1
+
+
+class ForbiddenError(UsageError):
+    """The token is good, but does not allow this."""
+
+
+class LimitedError(UsageError):
+    """Too much in too short a time: later."""
+
+
+class Refusal(NamedTuple):
+    status: int
+    code: str
+    message: str
+    field: str | None = None
+
+    def body(self) -> bytes:
+        inner: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.field is not None:
+            inner["field"] = self.field
+        return msgspec.json.encode({"error": inner})
+
+    def headers(self) -> dict[str, str]:
+        if self.status == 401:
+            return {"www-authenticate": "Bearer"}
+        if self.status == 413:
+            # The rest of the body is not read: the connection can't be used again.
+            return {"connection": "close"}
+        return {"retry-after": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
+
+
+_KINDS: tuple[tuple[type[UsageError], int, str], ...] = (
+    (BadTokenError, 401, "unauthenticated"),
+    (ForbiddenError, 403, "forbidden"),
+    (NotFoundError, 404, "not_found"),
+    (ConflictError, 409, "conflict"),
+    (TooLargeError, 413, "too_large"),
+    (LimitedError, 429, "limited"),
+    (UsageError, 400, "invalid"),
+)
+_OF_ROUTING = {404: "not_found", 405: "method_not_allowed"}
+
+
+def refusal_of(error: Exception) -> Refusal | None:
+    """How to answer; None for what should never have happened."""
+    if isinstance(error, UsageError):
+        status, code = next((status, code) for kind, status, code in _KINDS if isinstance(error, kind))
+        return Refusal(status, code, str(error), error.field)
+    if isinstance(error, UnavailableError):
+        doubt = "; it may have been done: look before you repeat it" if error.maybe_applied else ""
+        return Refusal(503, "unavailable", f"{error}{doubt}")
+    if isinstance(error, HTTPException) and error.status_code in _OF_ROUTING:
+        message = "there is no such route; see /api/v1/openapi.json"
+        return Refusal(error.status_code, _OF_ROUTING[error.status_code], message)
+    return None
+
+
+BROKEN = Refusal(500, "internal", "something is broken here; the service's log has it")

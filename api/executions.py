@@ -1,0 +1,159 @@
+"""Executions over HTTP: list, read with their attempts, cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardwheel.api import bodies, examples, views
+from shardwheel.api.jobs import PAGE_WORDS, find
+from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.explaining import shown_explanation
+from shardwheel.ids import id_of, text_of
+from shardwheel.store.audit import Actor, write_audit
+from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
+from shardwheel.store.explain import read_facts
+from shardwheel.store.link import Connection
+from shardwheel.store.requests import cancel_execution
+
+MOST_ATTEMPTS = 1_000_000
+
+SPAN_WORDS = (
+    Word("from", "Scheduled at this time or later.", "2026-11-20T00:00:00Z"),
+    Word("to", "Scheduled before this time.", "2026-11-21T00:00:00Z"),
+)
+STATE_WORDS = (
+    Word("state", "queued, held, running, retry_wait, succeeded, dead, cancelled, …", "succeeded"),
+    Word("reason", "Why it is held, skipped or dead.", "paused"),
+    Word("origin", "schedule, settled, trigger, backfill, dag or redrive.", "trigger"),
+)
+
+
+async def list_(ask: Ask) -> Reply:
+    return await paged(
+        ask,
+        list_executions,
+        _wanted(ask, job_id=None, task=ask.query.text("task"), tag=ask.query.text("tag")),
+    )
+
+
+async def list_of_job(ask: Ask) -> Reply:
+    await find(ask)
+    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id, task=None, tag=None))
+
+
+async def get(ask: Ask) -> Reply:
+    return Reply(await ask.desk.pool.run(ask.tenant, get_execution, ask.id))
+
+
+async def logs(ask: Ask) -> Reply:
+    attempt = ask.query.number("attempt", 0, MOST_ATTEMPTS) or None
+    lines = await ask.desk.pool.run(ask.tenant, get_logs, ask.id, attempt)
+    return Reply({"items": lines, "next_cursor": None})
+
+
+async def explain(ask: Ask) -> Reply:
+    """Who owns its partition is known a second late at most; without etcd the answer is vaguer."""
+    facts = await ask.desk.pool.run(ask.tenant, read_facts, ask.id)
+    view = ask.desk.look()
+    if view is not None:
+        holder = view.owners.get(facts.job.partition)
+        facts = facts.owned_by(None if holder is None else holder.shard_id)
+    return Reply(shown_explanation(facts))
+
+
+async def cancel(ask: Ask) -> Reply:
+    wish = bodies.read_body(ask.body, bodies.CancelBody)
+    job_id = None if wish.job_id is None else id_of(wish.job_id, field="job_id")
+    outcome = await ask.desk.pool.run(ask.tenant, _cancel, ask.id, job_id, ask.actor)
+    return Reply({"outcome": outcome})
+
+
+def _cancel(conn: Connection, tenant_id: str, execution_id: bytes, job_id: bytes | None, actor: Actor) -> str:
+    """What was over already is no change, and not put on record."""
+    outcome = cancel_execution(conn, tenant_id, execution_id, job_id)
+    if outcome != "already_done":
+        after = {"after": {"outcome": outcome}}
+        write_audit(conn, tenant_id, actor, "execution.cancel", "execution", text_of(execution_id), after)
+    return outcome
+
+
+def _wanted(ask: Ask, **more: Any) -> ExecutionFilter:
+    query = ask.query
+    return ExecutionFilter(
+        state=query.text("state"),
+        reason=query.text("reason"),
+        origin=query.text("origin"),
+        from_ms=query.time_ms("from"),
+        until_ms=query.time_ms("to"),
+        **more,
+    )
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/jobs/{id}/executions",
+        list_of_job,
+        "The executions of a job, latest first",
+        "By scheduled time.",
+        views.ExecutionPage,
+        examples.page(examples.EXECUTION),
+        query=(*PAGE_WORDS, *STATE_WORDS, *SPAN_WORDS),
+    ),
+    Route(
+        "GET",
+        "/executions",
+        list_,
+        "List executions, latest first",
+        "By scheduled time.",
+        views.ExecutionPage,
+        examples.page(examples.EXECUTION),
+        query=(
+            *PAGE_WORDS,
+            *STATE_WORDS,
+            Word("task", "Of this task type.", "email.send"),
+            Word("tag", "Whose job has this tag.", "billing"),
+            *SPAN_WORDS,
+        ),
+    ),
+    Route(
+        "GET",
+        "/executions/{id}",
+        get,
+        "Read an execution with its attempts",
+        "Attempts are the oldest first.",
+        views.ExecutionWithAttempts,
+        examples.EXECUTION | {"attempts": [examples.ATTEMPT], "callbacks": []},
+    ),
+    Route(
+        "GET",
+        "/executions/{id}/explain",
+        explain,
+        "Why an execution is as it is, and what to do",
+        "Late, held, skipped, not fired or given up. Also for a run that has no row yet.",
+        views.ExplanationView,
+        examples.EXPLANATION,
+    ),
+    Route(
+        "GET",
+        "/executions/{id}/logs",
+        logs,
+        "What an execution's handler logged",
+        "Through `ctx.log`, oldest first; the last 64 KiB are kept.",
+        views.LogPage,
+        examples.page(examples.LOG_LINE),
+        query=(Word("attempt", "Of this attempt only.", 1),),
+    ),
+    Route(
+        "POST",
+        "/executions/{id}:cancel",
+        cancel,
+        "Cancel an execution",
+        "`cancelled`: it never runs. `already_running`: it is asked to stop, and may still succeed. "
+        "`already_done`: too late. A run that has no row yet is cancelled ahead if its job is named.",
+        views.OutcomeView,
+        {"outcome": "cancelled"},
+        body=bodies.CancelBody,
+        body_example={"job_id": examples.JOB_ID},
+    ),
+)

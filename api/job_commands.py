@@ -1,0 +1,142 @@
+"""What one asks of a job beside its definition: pause, resume, trigger, backfill, its coming times."""
+
+from __future__ import annotations
+
+import uuid
+from hashlib import blake2b
+from itertools import islice
+
+from shardwheel.api import bodies, examples, views
+from shardwheel.api.jobs import changed, find
+from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.ids import text_of
+from shardwheel.output import shown_time
+from shardwheel.store import alterations
+from shardwheel.times import END_MS, parse_time, refuse
+
+MOST_TIMES = 1_000
+
+
+async def pause(ask: Ask) -> Reply:
+    bodies.read_body(ask.body, bodies.Small)
+    job = await ask.desk.pool.run(ask.tenant, alterations.pause, ask.id, ask.by)
+    return await changed(ask, job.partition)
+
+
+async def resume(ask: Ask) -> Reply:
+    wish = bodies.read_body(ask.body, bodies.ResumeBody)
+    job, count = await ask.desk.pool.run(
+        ask.tenant,
+        alterations.resume,
+        ask.id,
+        ask.by,
+        request_id(wish.idempotency_key),
+        wish.missed,
+    )
+    return await changed(ask, job.partition, backfilled=count)
+
+
+async def trigger(ask: Ask) -> Reply:
+    wish = bodies.read_body(ask.body, bodies.TriggerBody)
+    execution_id, partition = await ask.desk.pool.run(
+        ask.tenant,
+        alterations.trigger,
+        ask.id,
+        ask.by,
+        request_id(wish.idempotency_key),
+        wish.params,
+    )
+    ask.desk.poke([partition])
+    return Reply({"execution_id": text_of(execution_id), "job_id": text_of(ask.id)}, 202)
+
+
+async def backfill(ask: Ask) -> Reply:
+    wish = bodies.read_body(ask.body, bodies.BackfillBody)
+    span = parse_time(wish.from_, "from"), parse_time(wish.to, "to")
+    count, partition = await ask.desk.pool.run(
+        ask.tenant,
+        alterations.backfill,
+        ask.id,
+        ask.by,
+        request_id(wish.idempotency_key),
+        span,
+    )
+    ask.desk.poke([partition])
+    return Reply({"job_id": text_of(ask.id), "count": count}, 202)
+
+
+async def next_times(ask: Ask) -> Reply:
+    count = ask.query.number("n", 10, MOST_TIMES)
+    job, now_ms = await find(ask)
+    times = job.timing.times_between(max(now_ms, job.effective_from_ms) - 1, END_MS - 1)
+    shown = [shown_time(time_ms) for time_ms in islice(times, count)] if job.state == "active" else []
+    return Reply({"items": shown})
+
+
+def request_id(key: str | None) -> bytes:
+    """Names the request: by chance, or the same for the same key."""
+    if key is None:
+        return uuid.uuid4().bytes
+    if not 1 <= len(key) <= 200:
+        refuse("idempotency_key", f"has {len(key)} characters", "give 1 to 200")
+    return blake2b(key.encode(), digest_size=16, person=b"shardwheel-req").digest()
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/jobs/{id}:pause",
+        pause,
+        "Pause a job",
+        "Once it is answered nothing of the job starts but what is triggered. Said twice, the same.",
+        views.JobView,
+        examples.JOB | {"state": "paused", "next_at": None},
+        body=bodies.Small,
+        body_example={},
+    ),
+    Route(
+        "POST",
+        "/jobs/{id}:resume",
+        resume,
+        "Let a paused job go on",
+        "From now on; `missed` says what becomes of the times of the pause.",
+        views.ResumedView,
+        examples.JOB | {"backfilled": 1},
+        body=bodies.ResumeBody,
+        body_example={"missed": "one"},
+    ),
+    Route(
+        "POST",
+        "/jobs/{id}:trigger",
+        trigger,
+        "Run a job now",
+        "Paused or not. With an `idempotency_key`, the same key again answers with the same execution.",
+        views.TriggeredView,
+        {"execution_id": examples.EXECUTION_ID, "job_id": examples.JOB_ID},
+        status=202,
+        body=bodies.TriggerBody,
+        body_example={"params": {"to": "d@e.f"}, "idempotency_key": "month-end"},
+    ),
+    Route(
+        "POST",
+        "/jobs/{id}:backfill",
+        backfill,
+        "Run the times of a span that did not run",
+        "Times without an execution get one, skipped ones are queued again; what ran is left alone.",
+        views.BackfilledView,
+        {"job_id": examples.JOB_ID, "count": 14},
+        status=202,
+        body=bodies.BackfillBody,
+        body_example={"from": "2026-11-01T00:00:00Z", "to": "2026-11-20T00:00:00Z"},
+    ),
+    Route(
+        "GET",
+        "/jobs/{id}/next",
+        next_times,
+        "The coming times of a job",
+        "None while it is not active.",
+        views.NextView,
+        {"items": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"]},
+        query=(Word("n", "How many: 1 to 1,000, else 10.", 2),),
+    ),
+)

@@ -1,0 +1,218 @@
+"""Jobs over HTTP: store, list, read, edit, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from shardwheel.api import bodies, examples, views
+from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
+from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.destinations import CallbackRules
+from shardwheel.errors import NotFoundError
+from shardwheel.ids import text_of
+from shardwheel.job import JobState
+from shardwheel.posting import JobPosting, parse_posting
+from shardwheel.store import alterations
+from shardwheel.store.creation import Found, Wish, numbered
+from shardwheel.store.creation import create_batch as store_batch
+from shardwheel.store.jobs import list_jobs, read_now_ms
+from shardwheel.store.link import Connection
+from shardwheel.store.page import checked_limit, id_of_cursor, page_of
+from shardwheel.times import refuse
+
+MOST_AT_ONCE = 1_000
+# Larger bodies are taken apart in a thread: a moment's work for them, a pause for everybody else.
+SMALL_BYTES = 65_536
+
+PAGE_WORDS = (
+    Word("limit", "How many at most: 1 to 200, else 100.", 50),
+    Word("cursor", "`next_cursor` of the page before.", examples.JOB_ID),
+)
+
+
+async def create(ask: Ask) -> Reply:
+    posting = posted(decoded(ask.body), ask.desk.callbacks)
+    ask.allowed(posting.task)
+    found = await ask.desk.creations.ask(ask.tenant, Wish(posting, ask.actor))
+    ask.desk.poke([found.job.partition])
+    return Reply(views.shown_job(found), 201)
+
+
+async def create_batch(ask: Ask) -> Reply:
+    in_thread = len(ask.body) > SMALL_BYTES
+    given = ask.body, ask.desk.callbacks
+    postings = await asyncio.to_thread(_batch, *given) if in_thread else _batch(*given)
+    for posting in postings:
+        ask.allowed(posting.task)
+    wishes = [Wish(posting, ask.actor) for posting in postings]
+    found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
+    ask.desk.poke({one.job.partition for one in found})
+    return Reply({"items": [views.shown_job(one) for one in found]}, 201)
+
+
+async def list_(ask: Ask) -> Reply:
+    state = ask.query.text("state")
+    if state is not None and state not in set(JobState):
+        refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
+    words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
+    return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, **words))
+
+
+async def get(ask: Ask) -> Reply:
+    remembered = ask.desk.remembered
+    answer = remembered.get(ask.tenant, ask.id)
+    if answer is None:
+        answer = msgspec.json.encode(views.shown_job(await find(ask)))
+        remembered.keep(ask.tenant, ask.id, answer)
+    return Reply(answer)
+
+
+async def edit(ask: Ask) -> Reply:
+    changes = decoded(ask.body)
+    if not isinstance(changes, dict) or not changes:
+        refuse("body", "is not a JSON object with fields to change", "send what is to change")
+    for name in bodies.CREATION_FIELDS:
+        if name in changes:
+            refuse(name, "belongs to a job's creation", "leave it out")
+    given = changes, ask.desk.callbacks
+    job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.by, *given)
+    return await changed(ask, job.partition)
+
+
+async def delete(ask: Ask) -> Reply:
+    job = await ask.desk.pool.run(ask.tenant, alterations.delete, ask.id, ask.by)
+    return await changed(ask, job.partition)
+
+
+async def find(ask: Ask) -> Found:
+    found = await ask.desk.readings.ask(ask.tenant, ask.id)
+    if found is None:
+        raise NotFoundError(f"there is no job {text_of(ask.id)}", field="id")
+    return found
+
+
+async def changed(ask: Ask, partition: int, **more: Any) -> Reply:
+    """The job after a change that is committed; its owner hears of it."""
+    ask.desk.remembered.forget(ask.tenant, ask.id)
+    ask.desk.poke([partition])
+    return Reply(views.shown_job(await find(ask)) | more)
+
+
+def posted(body: Any, callbacks: CallbackRules) -> JobPosting:
+    if not isinstance(body, dict):
+        refuse("body", "is not a JSON object", 'send a job such as {"task": "email.send"}')
+    return parse_posting(body, callbacks)
+
+
+def _batch(body: bytes, callbacks: CallbackRules) -> list[JobPosting]:
+    items = decoded(body)
+    if not isinstance(items, list) or not items:
+        refuse("body", "is not a list of jobs", f"send 1 to {MOST_AT_ONCE} jobs in a JSON array")
+    if len(items) > MOST_AT_ONCE:
+        refuse("body", f"has {len(items)} jobs", f"send at most {MOST_AT_ONCE} at a time")
+    postings = []
+    for number, item in enumerate(items):
+        with numbered(number):
+            postings.append(posted(item, callbacks))
+    return postings
+
+
+def _page(
+    conn: Connection,
+    tenant_id: str,
+    limit: int,
+    state: str | None,
+    *,
+    cursor: str | None,
+    task: str | None,
+    tag: str | None,
+    q: str | None,
+) -> dict[str, Any]:
+    now_ms = read_now_ms(conn)
+    after = bytes(16) if cursor is None else id_of_cursor(cursor)
+    rows = list_jobs(
+        conn, tenant_id, after=after, limit=checked_limit(limit), state=state, task=task, tag=tag, text=q
+    )
+    page = page_of(
+        rows, limit, lambda row: views.shown_job(Found(row, now_ms)), lambda row: text_of(row.job_id)
+    )
+    return page._asdict()
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/jobs",
+        create,
+        "Store a job",
+        "Committed when it is answered. With an `idempotency_key` used in the last 24 hours it answers "
+        "with the job that the key made; for another body the key is refused with 409.",
+        views.JobView,
+        examples.JOB,
+        status=201,
+        body=bodies.JobBody,
+        body_example=examples.JOB_POSTED,
+    ),
+    Route(
+        "POST",
+        "/jobs:batch",
+        create_batch,
+        "Store up to 1,000 jobs, all or none",
+        "One transaction. A refusal names the job by its number, such as `[17].cron`. At most 16 MiB.",
+        views.JobsMade,
+        {"items": [examples.JOB]},
+        status=201,
+        body=list[bodies.JobBody],
+        body_example=[examples.JOB_POSTED],
+        body_limit=BATCH_LIMIT_BYTES,
+    ),
+    Route(
+        "GET",
+        "/jobs",
+        list_,
+        "List jobs, oldest first",
+        "Pages are stable while jobs are added. Deleted jobs are listed only by `state=deleted`.",
+        views.JobPage,
+        examples.page(examples.JOB),
+        query=(
+            *PAGE_WORDS,
+            Word("state", "active, paused, completed or deleted.", "active"),
+            Word("task", "Of this task type.", "email.send"),
+            Word("tag", "With this tag.", "billing"),
+            Word("q", "A part of the name or of the task, in any case.", "mail"),
+        ),
+    ),
+    Route(
+        "GET",
+        "/jobs/{id}",
+        get,
+        "Read a job",
+        "As it stands, with its defaults filled in and its next scheduled time.",
+        views.JobView,
+        examples.JOB,
+    ),
+    Route(
+        "PATCH",
+        "/jobs/{id}",
+        edit,
+        "Edit a job",
+        "The fields that are sent replace the old ones. Only a change of its timing gives the schedule a new "
+        "state; times of the old one that were due already still run.",
+        views.JobView,
+        examples.JOB,
+        body=bodies.JobEdit,
+        body_example={"cron": "0 10 * * 1-5", "tags": ["billing", "urgent"]},
+    ),
+    Route(
+        "DELETE",
+        "/jobs/{id}",
+        delete,
+        "Delete a job",
+        "Once it is answered nothing of the job starts any more. Said twice, the same.",
+        views.JobView,
+        examples.JOB | {"state": "deleted", "next_at": None},
+    ),
+)

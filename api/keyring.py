@@ -1,0 +1,89 @@
+"""The keys of tokens, kept up to date: read at the start, every minute, and soon after an unknown `kid`.
+
+A key set that can't be read leaves the former keys in force: an identity provider that is away for a while
+must not lock everybody out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import trio
+
+from shardwheel.api.auth import Gatekeeper
+from shardwheel.errors import ShardwheelError, UnavailableError, UsageError
+from shardwheel.service import Service
+from shardwheel.settings import Settings
+from shardwheel.tokens import read_jwks, secret_keys
+
+READ_S = 60.0
+# However many tokens name unknown keys: the key set is read at most so often.
+BETWEEN_S = 5.0
+FETCH_LIMIT_S = 5.0
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+async def read_keys(settings: Settings) -> dict[str, Any]:
+    """As the settings say; what is wrong with them is said at the start."""
+    if settings.jwt_algorithm == "HS256":
+        if not settings.secret:
+            raise UsageError(
+                "secret is not set: start `shardctl dev`, or set SHARDWHEEL_SECRET", field="secret"
+            )
+        return secret_keys([settings.secret, *settings.former_secrets])
+    if not settings.jwks:
+        raise UsageError(
+            f"jwks is not set: {settings.jwt_algorithm} needs a file or an https:// address", field="jwks"
+        )
+    return read_jwks(await _document(settings.jwks), settings.jwt_algorithm)
+
+
+async def _document(source: str) -> bytes:
+    if "://" not in source:
+        try:
+            return await trio.Path(Path(source)).read_bytes()
+        except OSError as error:
+            raise UsageError(f"jwks: {source}: {error.strerror}; give a file", field="jwks") from error
+    url = httpx.URL(source)
+    if url.scheme != "https" and url.host not in LOOPBACK:
+        # Whoever sits on the way could hand us keys of their own.
+        raise UsageError(f"jwks: {source} is not https://; give such an address, or a file", field="jwks")
+    try:
+        async with httpx.AsyncClient(timeout=FETCH_LIMIT_S) as client:
+            return (await client.get(source)).raise_for_status().content
+    except httpx.HTTPError as error:
+        raise UnavailableError(f"jwks: {source} is out of reach: {error}") from error
+
+
+class Keyring:
+    """A loop of the service that gives the gatekeeper new keys. `want` may be called from any thread."""
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        self._service = service
+        self._settings = settings
+        self._wanted = False
+
+    def want(self) -> None:
+        self._wanted = True
+
+    def keep(self, gatekeeper: Gatekeeper) -> None:
+        async def loop() -> None:
+            stopping = self._service.stopping
+            read_at_s = trio.current_time()
+            while not stopping.is_set():
+                with trio.move_on_after(BETWEEN_S):
+                    await stopping.wait()
+                if self._wanted or trio.current_time() - read_at_s >= READ_S:
+                    self._wanted, read_at_s = False, trio.current_time()
+                    await self._renew(gatekeeper)
+
+        self._service.add_loop("keys", loop)
+
+    async def _renew(self, gatekeeper: Gatekeeper) -> None:
+        try:
+            gatekeeper.replace_keys(await read_keys(self._settings))
+            self._service.health.well("keys")
+        except ShardwheelError as error:
+            self._service.health.unwell("keys", str(error))

@@ -1,0 +1,122 @@
+"""The document: OpenAPI 3.1, made of the routes' own lines and of msgspec's schemas. Pure.
+
+Not Litestar's own generator: it describes what its own parser reads, but a job is read by `posting`, whose
+refusals name field, problem and remedy, and which every other door uses too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from shardwheel.api.route import Route, Word
+from shardwheel.api.rules import RULES, Rule
+
+_REFERENCE = "#/components/schemas/{name}"
+_REFUSALS = {
+    400: "What was sent is wrong: the message names the field, the problem and the remedy.",
+    401: "No token, or one that is not believed.",
+    403: "The token's role or tasks do not allow it.",
+    404: "There is no such thing, or it belongs to another tenant.",
+    409: "The present state refuses it.",
+    413: "Too large.",
+    429: "Too much in too short a time: see Retry-After.",
+    503: "A server behind is out of reach, or too much is asked at once: see Retry-After.",
+}
+_DESCRIPTION = """Millions of schedules, none lost, none run twice.
+
+Times are ISO 8601 in UTC with milliseconds and `Z`. Lists are paged: give `next_cursor` as `cursor`.
+Unknown fields and parameters are refused by name. Another tenant's things are not found."""
+
+
+class ErrorInside(msgspec.Struct):
+    code: str
+    message: str
+    field: str | None = None
+
+
+class Error(msgspec.Struct):
+    error: ErrorInside
+
+
+def document(routes: Sequence[Route], prefix: str, version: str) -> dict[str, Any]:
+    kinds = [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
+    schemas, components = msgspec.json.schema_components([*kinds, Error], ref_template=_REFERENCE)
+    known = dict(zip([repr(kind) for kind in [*kinds, Error]], schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        operation = _operation(route, RULES[route.name], known)
+        paths.setdefault(prefix + route.path, {})[route.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Shardwheel", "version": version, "description": _DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _operation(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any]:
+    who = "Anybody may." if rule.role is None else f"Wants the role {rule.role.word} or more."
+    limited = " A token's `tasks` must name the job's task." if rule.tasks else ""
+    operation: dict[str, Any] = {
+        "operationId": _operation_id(route),
+        "summary": route.summary,
+        "description": f"{route.description} {who}{limited}",
+        "tags": [route.path.split("/")[1].split(":")[0]],
+        "security": [] if rule.role is None else [{"token": []}],
+        "parameters": [*_path_parameters(route), *map(_query_parameter, route.query)],
+        "responses": _responses(route, rule, known),
+    }
+    if route.body is not None:
+        content = {"schema": known[repr(route.body)], "example": route.body_example}
+        operation["requestBody"] = {
+            "required": bool(route.body_example),
+            "content": {"application/json": content},
+        }
+    return operation
+
+
+def _operation_id(route: Route) -> str:
+    words = re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "one", route.path))
+    return "_".join([route.method.lower(), *words])
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": "The id, as it was given." if name == "id" else "Its name.",
+            "schema": {"type": "string", "format": "uuid"} if name == "id" else {"type": "string"},
+        }
+        for name in re.findall(r"\{(\w+)\}", route.path)
+    ]
+
+
+def _query_parameter(word: Word) -> dict[str, Any]:
+    kind = {"type": "integer", "minimum": 1} if isinstance(word.example, int) else {"type": "string"}
+    return {
+        "name": word.name,
+        "in": "query",
+        "description": word.what,
+        "schema": kind,
+        "example": word.example,
+    }
+
+
+def _responses(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any]:
+    content = {route.reply_type: {"schema": known[repr(route.reply)], "example": route.example}}
+    responses: dict[str, Any] = {str(route.status): {"description": route.summary, "content": content}}
+    refusals = [400, 413, 429, 503] if rule.role is None else list(_REFUSALS)
+    for status in refusals:
+        example = {"error": {"code": "…", "message": _REFUSALS[status]}}
+        refusal = {"application/json": {"schema": known[repr(Error)], "example": example}}
+        responses[str(status)] = {"description": _REFUSALS[status], "content": refusal}
+    return responses

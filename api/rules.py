@@ -1,0 +1,73 @@
+"""Who may call what: one table. A route without a line here can't be served, and a test walks it.
+
+`tasks`: the call makes runs of a job possible, so a token that is limited to some task types is held to them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shardwheel.api.errors import ForbiddenError
+from shardwheel.roles import Role
+from shardwheel.tokens import Caller
+
+
+class Rule(NamedTuple):
+    """The least role (None: anybody, without a token)."""
+
+    role: Role | None
+    tasks: bool = False
+
+
+_ANYBODY = Rule(None)
+_VIEWER = Rule(Role.VIEWER)
+_PRODUCER = Rule(Role.PRODUCER, tasks=True)
+_OPERATOR = Rule(Role.OPERATOR, tasks=True)
+
+RULES: dict[str, Rule] = {
+    "POST /jobs": _PRODUCER,
+    "POST /jobs:batch": _PRODUCER,
+    "GET /jobs": _VIEWER,
+    "GET /jobs/{id}": _VIEWER,
+    "PATCH /jobs/{id}": _PRODUCER,
+    "DELETE /jobs/{id}": _PRODUCER,
+    "POST /jobs/{id}:pause": _OPERATOR,
+    "POST /jobs/{id}:resume": _OPERATOR,
+    "POST /jobs/{id}:trigger": _PRODUCER,
+    "POST /jobs/{id}:backfill": _OPERATOR,
+    "GET /jobs/{id}/next": _VIEWER,
+    "GET /jobs/{id}/executions": _VIEWER,
+    "GET /executions": _VIEWER,
+    "GET /executions/{id}": _VIEWER,
+    "GET /executions/{id}/explain": _VIEWER,
+    "GET /executions/{id}/logs": _VIEWER,
+    "POST /executions/{id}:cancel": Rule(Role.PRODUCER),
+    "GET /dead-letters": _VIEWER,
+    "GET /dead-letters/{id}": _VIEWER,
+    "POST /dead-letters/{id}:redrive": _OPERATOR,
+    "POST /dead-letters/{id}:discard": Rule(Role.OPERATOR),
+    "POST /dead-letters:redrive": _OPERATOR,
+    "POST /dead-letters:discard": Rule(Role.OPERATOR),
+    "GET /tasks": _VIEWER,
+    "POST /tasks/{name}:pause": _OPERATOR,
+    "POST /tasks/{name}:resume": _OPERATOR,
+    "GET /shards": Rule(Role.OPERATOR),
+    "GET /partitions": Rule(Role.OPERATOR),
+    "GET /audit": Rule(Role.OPERATOR),
+    "GET /openapi.json": _ANYBODY,
+    "GET /healthz": _ANYBODY,
+    "GET /readyz": _ANYBODY,
+    "GET /metrics": _ANYBODY,
+}
+
+
+def check_role(caller: Caller, name: str, role: Role) -> None:
+    if caller.role < role:
+        raise ForbiddenError(
+            f"{name} wants the role {role.word} or more; this token has {caller.role.word}", field="role"
+        )
+
+
+def check_task(caller: Caller, task: str) -> None:
+    if caller.tasks is not None and task not in caller.tasks:
+        raise ForbiddenError(f"task: this token may not enqueue {task!r:.80}", field="task")

@@ -1,0 +1,229 @@
+"""`shardctl bench enqueue`: how quickly the API stores jobs and tells about them, and when a shard has them.
+
+The whole embedded stack with one shard: real HTTP, durable commits, audit rows, the owner poked. A job counts
+as being in the wheel when its owner's `/status` counts it; looking takes a few ms, which are in the figure.
+"With pokes lost" is a job that was stored without the API: nobody tells the shard, so it reads it by itself.
+The reference is a bare insert, one row a commit, on one connection in the same run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import msgspec
+import psycopg
+import trio
+
+from shardwheel.bench.http_load import Measured, Target, load
+from shardwheel.bench.measure import Latencies, machine
+from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
+from shardwheel.compose.dev import RunningStack, open_stack
+from shardwheel.compose.services import Wish
+from shardwheel.partition import PARTITIONS, partition_of
+from shardwheel.posting import parse_posting
+from shardwheel.settings import Settings
+from shardwheel.store.jobs import create_jobs
+from shardwheel.tokens import tenant_token
+
+CONNECTIONS: Final = (1, 16, 64)
+BATCH: Final = 100
+BATCH_CONNECTIONS: Final = 4
+STATUS_CONNECTIONS: Final = 16
+TENANT: Final = "bench"
+PHASES: Final = 9
+IN_WHEEL: Final = 200
+WITHOUT_POKE: Final = 10
+LIMIT_S: Final = 60.0
+JOB: Final = {"task": "bench.noop", "params": {"n": 1}, "cron": "0 9 1 1 *", "time_zone": "Europe/Berlin"}
+_BARE_TABLE: Final = b"CREATE TABLE IF NOT EXISTS bench_bare (id bigint PRIMARY KEY, body jsonb)"
+_BARE_INSERT: Final = b"INSERT INTO bench_bare VALUES (%s, %s)"
+
+Report = dict[str, Any]
+Say = Callable[[str], None]
+
+
+def bench_enqueue(seconds: float, say: Say) -> Report:
+    with tempfile.TemporaryDirectory(prefix="shardwheel-bench-", ignore_cleanup_errors=True) as folder:
+        return trio.run(_bench, Path(folder), seconds, say)
+
+
+async def _bench(folder: Path, seconds: float, say: Say) -> Report:
+    async with open_stack(Wish(folder=folder, settings=Settings(), workers=0), say) as stack:
+        return await trio.to_thread.run_sync(measure_enqueue, stack, seconds, say)
+
+
+def measure_enqueue(stack: RunningStack, seconds: float, say: Say, in_wheel: int = IN_WHEEL) -> Report:
+    target, phase_s = _target(stack), seconds / PHASES
+    say("waiting for jobs to be in the wheel")
+    report = _in_wheel(stack, target, in_wheel)
+    load(target, _creations(target), 4, phase_s / 2)  # The first ones warm caches and plans.
+    report["connections"] = {}
+    for connections in CONNECTIONS:
+        say(f"storing jobs, {connections} connections")
+        measured = load(target, _creations(target), connections, phase_s)
+        report["connections"][str(connections)] = measured._asdict()
+    say(f"storing batches of {BATCH}")
+    batch = target.request("POST", "/jobs:batch", msgspec.json.encode([JOB] * BATCH))
+    one = load(target, lambda _: itertools.repeat(batch), 1, phase_s)
+    many = load(target, lambda _: itertools.repeat(batch), BATCH_CONNECTIONS, phase_s)
+    report |= {"batch100_p50_ms": one.p50_ms, "batch100_p99_ms": one.p99_ms}
+    report["batch_jobs_per_s"] = round(max(one.per_s, many.per_s) * BATCH)
+    say("reading jobs")
+    report |= _status(target, phase_s)
+    say("inserting bare rows")
+    report["bare_insert_per_s"] = _bare(stack.settings.postgres_dsn, phase_s)
+    report["ratio"] = round(report["connections"]["16"]["per_s"] / report["bare_insert_per_s"], 2)
+    return report | {"machine": machine()}
+
+
+def _target(stack: RunningStack) -> Target:
+    host, _, port = _address(stack, "api").rpartition(":")
+    settings = stack.settings
+    token = tenant_token(
+        settings.secret,
+        tenant=TENANT,
+        role="admin",
+        name="bench",
+        expires_at_s=int(time.time()) + 86_400,
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+    )
+    return Target(host, int(port), token)
+
+
+def _address(stack: RunningStack, role: str) -> str:
+    return next(row.address for row in stack.processes if row.role == role)
+
+
+def _creations(target: Target) -> Callable[[int], Iterator[bytes]]:
+    request = target.request("POST", "/jobs", msgspec.json.encode(JOB))
+    return lambda _: itertools.repeat(request)
+
+
+def _status(target: Target, phase_s: float) -> Report:
+    """Each connection asks for a job of its own, again and again, as those who wait for one do."""
+    ids = [_create(target)["id"] for _ in range(STATUS_CONNECTIONS)]
+    requests = [target.request("GET", f"/jobs/{job_id}") for job_id in ids]
+    alone: Measured = load(target, lambda number: itertools.repeat(requests[number]), 1, phase_s)
+    many = load(target, lambda number: itertools.repeat(requests[number]), STATUS_CONNECTIONS, phase_s)
+    return {"status_p50_ms": alone.p50_ms, "status_p99_ms": alone.p99_ms, "status_per_s": many.per_s}
+
+
+def _create(target: Target) -> dict[str, Any]:
+    url = f"http://{target.host}:{target.port}/api/v1/jobs"
+    answer = httpx.post(url, json=JOB, headers={"authorization": f"Bearer {target.token}"}, trust_env=False)
+    made: dict[str, Any] = answer.raise_for_status().json()
+    return made
+
+
+def _in_wheel(stack: RunningStack, target: Target, count: int) -> Report:
+    poked, unpoked = Latencies(), Latencies()
+    headers = {"authorization": f"Bearer {target.token}"}
+    api = httpx.Client(
+        base_url=f"http://{target.host}:{target.port}/api/v1", headers=headers, trust_env=False
+    )
+    with api, Wheel(_address(stack, "shard")) as wheel, psycopg.connect(stack.settings.postgres_dsn) as conn:
+        for _ in range(count):
+            partition = api.post("/jobs", json=JOB).raise_for_status().json()["partition"]
+            poked.record(wheel.wait_for_one_more(partition))
+        for _ in range(WITHOUT_POKE):
+            (job_id,) = create_jobs(conn, TENANT, [parse_posting(JOB)])
+            conn.commit()
+            unpoked.record(wheel.wait_for_one_more(partition_of(job_id)))
+    return {
+        "in_wheel_p99_ms": round(poked.percentile_ms(99), 1),
+        "in_wheel_without_poke_max_ms": round(unpoked.max_ms, 1),
+    }
+
+
+class Wheel:
+    """A shard's own count of what it holds."""
+
+    def __init__(self, address: str) -> None:
+        self._door = httpx.Client(base_url=f"http://{address}", trust_env=False)
+        self._known: dict[str, int] = {}
+
+    def __enter__(self) -> Wheel:
+        """Once the shard owns every partition."""
+        give_up_at_s = time.perf_counter() + LIMIT_S
+        while len(self._known) < PARTITIONS:
+            if time.perf_counter() > give_up_at_s:
+                raise RuntimeError(f"the shard owns {len(self._known)} partitions after {LIMIT_S:g} s")
+            self._known = self._counts()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._door.close()
+
+    def wait_for_one_more(self, partition: int) -> float:
+        """How many ms from now until the partition holds one more than before."""
+        begun_s = time.perf_counter()
+        wanted = self._known[str(partition)] + 1
+        while self._counts()[str(partition)] < wanted:
+            if time.perf_counter() - begun_s > LIMIT_S:
+                raise RuntimeError(f"a job was not in the wheel after {LIMIT_S:g} s")
+        self._known[str(partition)] = wanted
+        return (time.perf_counter() - begun_s) * 1000
+
+    def _counts(self) -> dict[str, int]:
+        partitions = self._door.get("/status").raise_for_status().json()["partitions"]
+        return {number: one["entries"] for number, one in partitions.items() if one["role"] == "owner"}
+
+
+def _bare(dsn: str, phase_s: float) -> float:
+    body = msgspec.json.encode(JOB).decode()
+    with psycopg.connect(dsn) as conn:
+        conn.execute(_BARE_TABLE)
+        conn.commit()
+        begun_s = time.perf_counter()
+        for number in itertools.count(1):
+            conn.execute(_BARE_INSERT, [number, body])
+            conn.commit()
+            took_s = time.perf_counter() - begun_s
+            if took_s >= phase_s:
+                return round(number / took_s, 1)
+    raise AssertionError("counting has no end")
+
+
+def print_result(result: Report) -> None:
+    rows = [
+        (f"store a job, {name} connections", one["p50_ms"], one["p99_ms"], one["per_s"])
+        for name, one in result["connections"].items()
+    ]
+    rows.append(("read a job", result["status_p50_ms"], result["status_p99_ms"], result["status_per_s"]))
+    batch = result["batch100_p50_ms"], result["batch100_p99_ms"], result["batch_jobs_per_s"]
+    print_table(
+        "Enqueue", ["", "p50 ms", "p99 ms", "a second"], [*rows, ("store 100 (jobs a second)", *batch)]
+    )
+    print_table(
+        "Beside",
+        ["in the wheel, p99 ms", "pokes lost, max ms", "bare inserts/s", "ratio"],
+        [
+            (
+                result["in_wheel_p99_ms"],
+                result["in_wheel_without_poke_max_ms"],
+                result["bare_insert_per_s"],
+                result["ratio"],
+            )
+        ],
+    )
+    print_machine(result["machine"])
+
+
+def picture(result: Report, path: Path) -> None:
+    stored = {name: one["per_s"] for name, one in result["connections"].items()}
+    slow = {name: one["p99_ms"] for name, one in result["connections"].items()}
+    save_picture(
+        path,
+        "Storing jobs through the API",
+        [
+            Bars("Jobs stored, by connections", "a second", stored | {"bare": result["bare_insert_per_s"]}),
+            Bars("p99 of storing one, by connections", "ms", slow),
+        ],
+    )

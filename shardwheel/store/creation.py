@@ -1,0 +1,111 @@
+"""Jobs as the API makes them: many in one transaction, each with its idempotency key, on record in the audit.
+
+All or none. Keys are taken in their order, so that two batches with the same keys do not wait for each other
+in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import Connection
+
+from shardwheel.errors import UsageError
+from shardwheel.ids import text_of
+from shardwheel.posting import JobPosting
+from shardwheel.store.arrays import Texts, Uuids
+from shardwheel.store.audit import Actor
+from shardwheel.store.idempotency import Stored, store_once
+from shardwheel.store.job_row import JobRow
+from shardwheel.store.jobs import create_jobs, read_now_ms
+from shardwheel.store.sql import sql
+
+
+class Wish(NamedTuple):
+    """A job that somebody wants stored."""
+
+    posting: JobPosting
+    actor: Actor
+
+
+class Found(NamedTuple):
+    """A job, and the time at which it was read."""
+
+    job: JobRow
+    now_ms: int
+
+
+def create_all(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
+    """The jobs in the order of the wishes; where a key was used before, the job that it made then."""
+    stored = _store(conn, tenant_id, wishes)
+    _put_on_record(
+        conn, tenant_id, [(one.job_id, wish) for one, wish in zip(stored, wishes, strict=True) if one.is_new]
+    )
+    found = read_jobs(conn, tenant_id, [one.job_id for one in stored])
+    return [job for job in found if job is not None]
+
+
+def create_batch(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
+    """`create_all` for one who sent them together: a refusal of a schedule says whose it is."""
+    try:
+        return create_all(conn, tenant_id, wishes)
+    except UsageError:
+        now_ms = read_now_ms(conn)
+        for number, wish in enumerate(wishes):
+            with numbered(number):
+                wish.posting.timing(now_ms)
+        raise
+
+
+@contextmanager
+def numbered(number: int) -> Iterator[None]:
+    """A refusal inside names the number: `[17].cron`."""
+    try:
+        yield
+    except UsageError as error:
+        raise type(error)(f"[{number}].{error}", field=f"[{number}].{error.field}") from error
+
+
+def read_jobs(conn: Connection[Any], tenant_id: str, job_ids: Sequence[bytes]) -> list[Found | None]:
+    """Some jobs, in the order of the ids; None for what is not there, or another tenant's."""
+    parameters = {"tenant_id": tenant_id, "job_ids": Uuids(job_ids)}
+    rows = conn.execute(sql("read_jobs"), parameters).fetchall()
+    by_id = {row[0]: Found(JobRow._make(row[:-1]), row[-1]) for row in rows}
+    return [by_id.get(job_id) for job_id in job_ids]
+
+
+def _store(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Stored]:
+    """Those without a key all at once, then the others one by one."""
+    plain = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is None]
+    keyed = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is not None]
+    stored: dict[int, Stored] = {}
+    if plain:
+        made = create_jobs(conn, tenant_id, [wishes[number].posting for number in plain])
+        stored |= {number: Stored(job_id, True) for number, job_id in zip(plain, made, strict=True)}
+    for number in sorted(keyed, key=lambda number: wishes[number].posting.idempotency_key or ""):
+        stored[number] = store_once(conn, tenant_id, wishes[number].posting)
+    return [stored[number] for number in range(len(wishes))]
+
+
+def _put_on_record(conn: Connection[Any], tenant_id: str, made: Sequence[tuple[bytes, Wish]]) -> None:
+    """What was posted, but for the params: those are in the job's own row until somebody edits them."""
+    if not made:
+        return
+    values = {
+        "tenant_id": tenant_id,
+        "action": "job.create",
+        "object_kind": "job",
+        "actors": Texts([wish.actor.name for _, wish in made]),
+        "roles": Texts([wish.actor.role for _, wish in made]),
+        "object_ids": Texts([text_of(job_id) for job_id, _ in made]),
+        "details": Texts([_details(wish.posting) for _, wish in made]),
+    }
+    conn.execute(sql("write_audits"), values, prepare=False)
+
+
+def _details(posting: JobPosting) -> str:
+    posted = msgspec.to_builtins(msgspec.structs.replace(posting, params={}))
+    return msgspec.json.encode({"before": None, "after": posted}).decode()

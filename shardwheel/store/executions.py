@@ -1,0 +1,98 @@
+"""Reading executions, for people: lists and single ones with all that happened to them. Never another
+tenant's: the tenant is part of every statement, whatever role reads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from psycopg import Connection
+
+from shardwheel.errors import NotFoundError
+from shardwheel.execution import ExecutionState
+from shardwheel.ids import first_id_at, text_of
+from shardwheel.output import shown_time
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.callbacks import callbacks_of
+from shardwheel.store.execution_row import ExecutionRow, attempt_as_read
+from shardwheel.store.notes import read_logs
+from shardwheel.store.page import Page, checked_limit, id_of_cursor, page_of
+from shardwheel.store.sql import sql
+from shardwheel.times import refuse
+
+_LAST_ID = b"\xff" * 16
+
+
+class ExecutionFilter(NamedTuple):
+    """Which executions; None: whatever. The times are scheduled ones, the first included, the end not."""
+
+    state: str | None = None
+    reason: str | None = None
+    origin: str | None = None
+    task: str | None = None
+    tag: str | None = None
+    job_id: bytes | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+
+ALL_EXECUTIONS = ExecutionFilter()
+
+
+def list_executions(
+    conn: Connection[Any],
+    tenant_id: str,
+    wanted: ExecutionFilter = ALL_EXECUTIONS,
+    *,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Page:
+    """A page of executions, the latest scheduled time first."""
+    if wanted.state is not None and wanted.state not in set(ExecutionState):
+        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(ExecutionState)}")
+    last_id = _LAST_ID if wanted.until_ms is None else first_id_at(wanted.until_ms)
+    parameters = {
+        **wanted._asdict(),
+        "tenant_id": tenant_id,
+        "job_id": None if wanted.job_id is None else Uuid(wanted.job_id),
+        "first_id": Uuid(first_id_at(wanted.from_ms or 0)),
+        "before_id": Uuid(last_id if cursor is None else min(last_id, id_of_cursor(cursor))),
+        "limit": checked_limit(limit),
+    }
+    rows = conn.execute(sql("list_executions"), parameters, prepare=False).fetchall()
+    return page_of(
+        [ExecutionRow._make(row) for row in rows],
+        limit,
+        ExecutionRow.as_read,
+        lambda row: text_of(row.execution_id),
+    )
+
+
+def get_execution(conn: Connection[Any], tenant_id: str, execution_id: bytes) -> dict[str, Any]:
+    """An execution as read, with its attempts, oldest first, and who was told of its end."""
+    parameters = {"tenant_id": tenant_id, "execution_id": Uuid(execution_id)}
+    row = conn.execute(sql("read_execution"), parameters).fetchone()
+    if row is None:
+        raise NotFoundError(f"there is no execution {text_of(execution_id)}", field="id")
+    *columns, attempts = row
+    shown = ExecutionRow._make(columns).as_read()
+    return shown | {
+        "attempts": [attempt_as_read(attempt) for attempt in attempts],
+        "callbacks": callbacks_of(conn, tenant_id, execution_id),
+    }
+
+
+def get_logs(
+    conn: Connection[Any], tenant_id: str, execution_id: bytes, attempt: int | None = None
+) -> list[dict[str, Any]]:
+    """The log lines of an execution that were kept, oldest first, of one attempt or of all, as read."""
+    get_execution(conn, tenant_id, execution_id)
+    return [
+        {
+            "attempt": line.attempt,
+            "number": line.number,
+            "at": shown_time(line.at_ms),
+            "level": line.level,
+            "text": line.text,
+        }
+        for line in read_logs(conn, tenant_id, execution_id, attempt)
+    ]

@@ -1,0 +1,163 @@
+"""What people ask of dead letters: run them again, or let them be. Singly or by filter, idempotent, audited.
+
+A redrive is a new execution of the same job: kind redrive, scheduled now, with the letter's params (or
+others, given with the request) and no failures yet. It takes the job as it is today; the checkpoint of the
+run that was given up is not carried over, since it may be what it died of. Its request is the letter, and the
+letter names it: so a second redrive of the same letter answers with the same execution.
+
+By filter it goes page by page, a transaction each, from the latest letter to the oldest. What dies again
+meanwhile is a new letter, later than the first page, and never seen: it ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import Connection
+
+from shardwheel.errors import ConflictError, NotFoundError
+from shardwheel.ids import REDRIVE, execution_id, text_of
+from shardwheel.posting import check_params
+from shardwheel.store.arrays import Uuids
+from shardwheel.store.audit import Actor
+from shardwheel.store.jobs import read_now_ms
+from shardwheel.store.letter_row import LetterRow
+from shardwheel.store.letters import LetterFilter, cursor_after, read_letter, read_page
+from shardwheel.store.sql import sql
+
+# How many letters one transaction deals with.
+AT_ONCE = 200
+
+_REFUSALS = {
+    "job_deleted": "its job is deleted: create the job anew, and trigger it with the letter's params",
+    "job_gone": "its job is gone: create the job anew, and trigger it with the letter's params",
+    "dag_task": "it is a task of a DAG run: re-run the DAG's run instead",
+    "discarded": "it was discarded",
+    "redriven": "it was redriven already",
+}
+
+
+class Dealt(NamedTuple):
+    """What became of a page of letters: how many were dealt with, how many not, by the reason, and where the
+    next page goes on (None: that was all)."""
+
+    done: int
+    refused: Mapping[str, int]
+    next_cursor: str | None
+
+
+class _Ruling(NamedTuple):
+    letter_id: bytes
+    ruling: str
+    redriven_as: bytes | None
+    redriven_with: dict[str, Any] | None
+
+
+def redrive_letter(
+    conn: Connection[Any],
+    tenant_id: str,
+    letter_id: bytes,
+    actor: Actor,
+    params: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Run it again, once; the new execution's id. Said again, the same execution."""
+    if params is not None:
+        check_params(params)
+    row, _ = read_letter(conn, tenant_id, letter_id)
+    (ruling,) = _redrive(conn, tenant_id, [row], actor, params)
+    if ruling.redriven_as is None:
+        raise _refusal(ruling)
+    if ruling.ruling != "redrive" and params is not None and ruling.redriven_with != params:
+        raise ConflictError(
+            f"dead letter {text_of(letter_id)} was redriven with other params; trigger its job instead",
+            field="params",
+        )
+    return ruling.redriven_as
+
+
+def discard_letter(conn: Connection[Any], tenant_id: str, letter_id: bytes, actor: Actor) -> None:
+    """Nobody will run it again. Said again, the same."""
+    rulings = _discard(conn, tenant_id, [letter_id], actor)
+    if not rulings:
+        raise NotFoundError(f"there is no dead letter {text_of(letter_id)}", field="id")
+    if rulings[0].ruling == "redriven":
+        raise _refusal(rulings[0])
+
+
+def redrive_some(
+    conn: Connection[Any],
+    tenant_id: str,
+    wanted: LetterFilter,
+    actor: Actor,
+    *,
+    cursor: str | None = None,
+    at_once: int = AT_ONCE,
+) -> Dealt:
+    """Run a page of the open letters that the filter means again; go on at its `next_cursor`."""
+    rows = read_page(conn, tenant_id, wanted._replace(state="open"), limit=at_once, cursor=cursor)
+    rulings = _redrive(conn, tenant_id, rows, actor, None)
+    return _dealt(rulings, "redrive", cursor_after(rows[-1]) if len(rows) == at_once else None)
+
+
+def discard_some(
+    conn: Connection[Any],
+    tenant_id: str,
+    wanted: LetterFilter,
+    actor: Actor,
+    *,
+    cursor: str | None = None,
+    at_once: int = AT_ONCE,
+) -> Dealt:
+    """Discard a page of the open letters that the filter means; go on at its `next_cursor`."""
+    rows = read_page(conn, tenant_id, wanted._replace(state="open"), limit=at_once, cursor=cursor)
+    rulings = _discard(conn, tenant_id, [row.dead_letter_id for row in rows], actor)
+    return _dealt(rulings, "discard", cursor_after(rows[-1]) if len(rows) == at_once else None)
+
+
+def _redrive(
+    conn: Connection[Any],
+    tenant_id: str,
+    letters: Sequence[LetterRow],
+    actor: Actor,
+    params: Mapping[str, Any] | None,
+) -> list[_Ruling]:
+    now_ms = read_now_ms(conn)
+    new_ids = [
+        execution_id(REDRIVE, row.job_id, row.partition, now_ms, row.dead_letter_id) for row in letters
+    ]
+    parameters = {
+        **_by(tenant_id, [row.dead_letter_id for row in letters], actor),
+        "job_ids": Uuids([row.job_id for row in letters]),
+        "execution_ids": Uuids(new_ids),
+        "now_ms": now_ms,
+        "params": None if params is None else msgspec.json.encode(params).decode(),
+    }
+    return [_Ruling._make(row) for row in conn.execute(sql("redrive_letters"), parameters, prepare=False)]
+
+
+def _discard(
+    conn: Connection[Any], tenant_id: str, letter_ids: Sequence[bytes], actor: Actor
+) -> list[_Ruling]:
+    parameters = _by(tenant_id, letter_ids, actor)
+    return [_Ruling._make(row) for row in conn.execute(sql("discard_letters"), parameters, prepare=False)]
+
+
+def _by(tenant_id: str, letter_ids: Sequence[bytes], actor: Actor) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant_id,
+        "letter_ids": Uuids(letter_ids),
+        "actor": actor.name,
+        "role": actor.role,
+    }
+
+
+def _dealt(rulings: Sequence[_Ruling], done: str, next_cursor: str | None) -> Dealt:
+    by_ruling = Counter(ruling.ruling for ruling in rulings)
+    return Dealt(by_ruling.pop(done, 0), dict(by_ruling), next_cursor)
+
+
+def _refusal(ruling: _Ruling) -> ConflictError:
+    return ConflictError(f"dead letter {text_of(ruling.letter_id)}: {_REFUSALS[ruling.ruling]}", field="id")

@@ -1,0 +1,1 @@
+SELECT set_config('shardwheel.tenant', %(tenant_id)s, true)

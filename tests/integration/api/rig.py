@@ -1,0 +1,112 @@
+"""The API for tests: the real application on the real HTTP server and PostgreSQL, without etcd and shards."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import psycopg
+
+from shardwheel.api.app import PREFIX, make_app
+from shardwheel.api.auth import Gatekeeper
+from shardwheel.api.desk import open_desk
+from shardwheel.api.server import open_socket, uvicorn_for
+from shardwheel.http import address_of_socket
+from shardwheel.records import View
+from shardwheel.service import Health
+from shardwheel.store.tenant_pool import TenantPool
+from shardwheel.tokens import Verifier, secret_keys, tenant_token
+
+SECRET = "a secret of tests that is long enough"
+
+
+def token(tenant: str = "acme", role: str = "admin", tasks: Iterable[str] = ()) -> str:
+    return tenant_token(
+        SECRET,
+        tenant=tenant,
+        role=role,
+        name="ann",
+        expires_at_s=int(time.time()) + 600,
+        issuer="shardwheel",
+        audience="shardwheel",
+        tasks=tuple(tasks),
+    )
+
+
+class Rig:
+    """`call` speaks for a tenant; `poked` holds the partitions whose owners were told of a change."""
+
+    def __init__(self, dsn: str, url: str) -> None:
+        self.dsn = dsn
+        self.client = httpx.Client(base_url=url, timeout=30, trust_env=False)
+        self.poked: list[int] = []
+        self.view: View | None = None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        tenant: str = "acme",
+        role: str = "admin",
+        tasks: Iterable[str] = (),
+        **more: Any,
+    ) -> httpx.Response:
+        headers = {"authorization": f"Bearer {token(tenant, role, tasks)}"} | more.pop("headers", {})
+        return self.client.request(method, PREFIX + path, json=body, headers=headers, **more)
+
+    def job(self, tenant: str = "acme", **fields: Any) -> dict[str, Any]:
+        answer = self.call("POST", "/jobs", {"task": "work", "cron": "0 9 * * *"} | fields, tenant=tenant)
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+    def execution(self, tenant: str = "acme", **fields: Any) -> str:
+        job = self.job(tenant, **fields)
+        return str(self.call("POST", f"/jobs/{job['id']}:trigger", tenant=tenant).json()["execution_id"])
+
+    def letter(self, tenant: str = "acme", task: str = "work") -> str:
+        """A dead letter, as settling would leave it."""
+        execution_id, letter_id = self.execution(tenant, task=task), str(uuid.uuid4())
+        with psycopg.connect(self.dsn) as conn:
+            conn.execute(
+                """INSERT INTO shardwheel.dead_letters (dead_letter_id, tenant_id, partition, execution_id,
+                          job_id, task, params, job, origin, scheduled_at, attempt, failures, crashes, reason)
+                   SELECT %s, tenant_id, partition, execution_id, job_id, %s, '{}', '{}', origin,
+                          scheduled_at, 1, 1, 0, 'fatal'
+                     FROM shardwheel.executions WHERE execution_id = %s""",
+                [letter_id, task, execution_id],
+            )
+        return letter_id
+
+
+@contextmanager
+def served(dsn: str) -> Iterator[Rig]:
+    listener = open_socket("127.0.0.1", 0)
+    rig = Rig(dsn, f"http://{address_of_socket(listener)}")
+    pool = TenantPool(dsn, name="test", size=4)
+    desk = open_desk(
+        pool,
+        poke=rig.poked.extend,
+        look=lambda: rig.view,
+        health=Health(),
+        is_stopping=lambda: False,
+    )
+    verifier = Verifier("HS256", "shardwheel", "shardwheel")
+    app = make_app(desk, Gatekeeper(verifier, secret_keys([SECRET]), now_s=time.time))
+    server = uvicorn_for(app)
+    thread = threading.Thread(target=server.run, args=[[listener]])
+    thread.start()
+    try:
+        yield rig
+    finally:
+        rig.client.close()
+        server.should_exit = True
+        thread.join()
+        pool.close()

@@ -1,0 +1,255 @@
+"""What hostile or broken clients send: refused by name, never a 5xx, and never more read than the limit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from shardwheel.api import limits, patience
+from shardwheel.api.app import PREFIX
+from shardwheel.api.limits import BATCH_LIMIT_BYTES, ONE_LIMIT_BYTES
+from shardwheel.tokens import make_token
+from tests.integration.api.rig import SECRET, Rig, token
+
+pytestmark = pytest.mark.servers
+
+
+def post(api: Rig, content: Any, path: str = "/jobs", **headers: str) -> httpx.Response:
+    own = {"authorization": f"Bearer {token()}", "content-type": "application/json"}
+    return api.client.post(PREFIX + path, content=content, headers=own | headers)
+
+
+def params_of(size: int) -> dict[str, str]:
+    return {"x": "y" * (size - len('{"x":""}'))}
+
+
+def test_65536_bytes_of_params_pass(api: Rig) -> None:
+    assert api.call("POST", "/jobs", {"task": "work", "params": params_of(65_536)}).status_code == 201
+
+
+def test_65537_bytes_of_params_do_not(api: Rig) -> None:
+    answer = api.call("POST", "/jobs", {"task": "work", "params": params_of(65_537)})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (413, "params")
+    job = api.job()
+    for path, body in ((f"/jobs/{job['id']}", "PATCH"), (f"/jobs/{job['id']}:trigger", "POST")):
+        assert api.call(body, path, {"params": params_of(65_537)}).status_code == 413
+
+
+def test_a_body_over_its_limit_is_refused_while_it_streams(api: Rig) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 1024 * ONE_LIMIT_BYTES:
+            sent += 65_536
+            yield b" " * 65_536
+
+    # It answers, or it has hung up on us already: all the same.
+    with suppress(httpx.WriteError, httpx.RemoteProtocolError):
+        assert post(api, endless()).status_code == 413
+    assert sent < 1024 * ONE_LIMIT_BYTES
+
+
+def test_an_announced_length_is_believed_before_anything_is_sent(api: Rig) -> None:
+    head = (
+        f"POST {PREFIX}/jobs:batch HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token()}\r\n"
+        f"content-length: {BATCH_LIMIT_BYTES + 1}\r\n\r\n"
+    )
+    with plain_connection(api) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413")
+
+
+def test_a_gzip_bomb_is_not_unpacked(api: Rig) -> None:
+    bomb = gzip.compress(b'{"task": "' + b"a" * 10_000_000 + b'"}')
+    answer = post(api, bomb, **{"content-encoding": "gzip"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "content-encoding")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"task": "work", "params": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}",
+        b"[" * 10_000,
+        b'{"task": "work", "timeout_s": NaN}',
+        b'{"task": "work", "params": {"a": Infinity}}',
+        b'{"task": "work", "params": {"a": 1e999}}',
+        b'{"task": "work", "name": "\\ud800"}',
+        b'{"task": "work", "params": {"\\udc00": 1}}',
+        b'{"task": "a\\u0000b"}',
+        b'{"task": "work", "params": {"a": "\\u0000"}}',
+        b'{"task": "work", "tags": ["\\u0000"]}',
+        b'{"task": "work", "idempotency_key": "\\u0000"}',
+        b'{"task": "work", "name": "\xff"}',
+        b'{"task": "work", "max_retries": 9223372036854775808}',
+        b'{"task": "work", "every": 9223372036854775808}',
+        b'{"task": "work", "cron": "* * * * *", "max_runs": 9223372036854775808}',
+        b'{"task": "work", "timeout_s": 1e308}',
+        b'{"task": "work", "params": {"password": "hunter2"}}',
+        b'{"task": 7}',
+        b'"work"',
+        b"null",
+        b"",
+        b"{",
+    ],
+    ids=lambda content: content[:48].decode(errors="replace"),
+)
+def test_a_body_that_is_none(api: Rig, content: bytes) -> None:
+    answer = post(api, content)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    inside = post(api, b"[" + content + b"]", "/jobs:batch")
+    assert inside.status_code == 400
+
+
+def test_large_numbers_in_params_stay_what_they_are(api: Rig) -> None:
+    params = {"a": 2**63, "b": -(2**63), "c": 2**53 + 1}
+    assert api.job(params=params)["params"] == params
+
+
+def test_a_batch_of_1001(api: Rig) -> None:
+    answer = api.call("POST", "/jobs:batch", [{"task": "work"}] * 1_001, tenant="many")
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "body")
+    assert api.call("GET", "/jobs", tenant="many").json()["items"] == []
+    wrong: list[Any] = [[], {}, [7]]
+    for body in wrong:
+        assert api.call("POST", "/jobs:batch", body).status_code == 400
+
+
+HOSTILE = [
+    "' OR '1'='1",
+    "'; DROP TABLE shardwheel.jobs; --",
+    "%' OR tenant_id <> '",
+    "%(tenant_id)s",
+    "\\",
+    "%",
+    "../../etc/passwd",
+    "9" * 18,
+    "9" * 19,
+    "-1",
+    "99999999999999.00000000-0000-0000-0000-000000000000",
+    "999999999999999999.00000000-0000-0000-0000-000000000000",
+    "\udcff",
+    "\0",
+    "x" * 201,
+]
+WORDS = [
+    "cursor",
+    "state",
+    "task",
+    "tag",
+    "q",
+    "from",
+    "to",
+    "reason",
+    "origin",
+    "class",
+    "job_id",
+    "actor",
+    "limit",
+]
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/executions", "/dead-letters", "/audit"])
+@pytest.mark.parametrize("word", WORDS)
+def test_injection_into_filters_and_cursors(api: Rig, path: str, word: str) -> None:
+    api.letter("rival")
+    for text in HOSTILE:
+        raw = "".join(f"%{byte:02x}" for byte in text.encode(errors="surrogateescape"))
+        answer = api.call("GET", f"{path}?{word}={raw}", tenant="hostile")
+        assert answer.status_code in (200, 400), (text, answer.text)
+        if answer.status_code == 200:
+            assert answer.json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "query", ["sort=name", "limit=0", "limit=201", "limit=1&limit=2", "offset=10", "limit=x"]
+)
+def test_an_unknown_or_wrong_parameter_is_refused_by_name(api: Rig, query: str) -> None:
+    answer = api.call("GET", f"/jobs?{query}")
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, query.split("=")[0])
+
+
+@pytest.mark.parametrize("text", ["1", "x" * 300, "%00", "' OR 1=1", "00000000-0000-0000-0000-00000000000g"])
+def test_an_id_that_is_none(api: Rig, text: str) -> None:
+    for path in ("/jobs", "/executions", "/dead-letters"):
+        answer = api.call("GET", f"{path}/{text}")
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "id")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nope", "/jobs/a/b/c", "/jobs/00000000-0000-0000-0000-000000000000:explode", "/jobs/x/:pause", "/.."],
+)
+def test_a_path_that_is_none(api: Rig, path: str) -> None:
+    answer = api.call("POST", path, {})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_token_that_ran_out(api: Rig) -> None:
+    for exp_in_s, status in ((60, 200), (-60, 401)):
+        claims = {"tenant": "acme", "role": "viewer", "iss": "shardwheel", "aud": "shardwheel"}
+        made = make_token(SECRET, claims | {"exp": int(time.time()) + exp_in_s})
+        answer = api.client.get(f"{PREFIX}/jobs", headers={"authorization": f"Bearer {made}"})
+        assert answer.status_code == status
+
+
+@contextmanager
+def plain_connection(api: Rig) -> Iterator[socket.socket]:
+    host, port = api.client.base_url.host, api.client.base_url.port
+    assert port is not None
+    with socket.create_connection((host, port), timeout=60) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: "],
+    ids=["nothing", "line", "header"],
+)
+def test_a_client_that_never_ends_its_head_is_hung_up_on(
+    api: Rig, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_LIMIT_S", 0.05)
+    with plain_connection(api) as connection:
+        connection.sendall(said)
+        assert connection.recv(1) == b""
+
+
+def test_the_second_request_of_a_connection_has_no_more_time(
+    api: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_LIMIT_S", 0.05)
+    with plain_connection(api) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        assert connection.recv(1) == b""
+
+
+def test_an_endless_header(api: Rig) -> None:
+    with plain_connection(api) as connection, suppress(ConnectionError):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * (2 * patience.HEAD_LIMIT_BYTES))
+        assert connection.recv(1) == b""
+
+
+def test_a_body_that_never_comes(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BODY_LIMIT_S", 0.05)
+    head = f"POST {PREFIX}/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token()}\r\n"
+    with plain_connection(api) as connection:
+        connection.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400")
+
+
+def test_an_error_says_nothing_about_the_token(api: Rig) -> None:
+    secretive = token()[:-4] + "AAAA"
+    answer = api.client.get(f"{PREFIX}/jobs", headers={"authorization": f"Bearer {secretive}"})
+    assert answer.status_code == 401 and secretive not in answer.text
+    assert json.loads(answer.text)["error"]["code"] == "unauthenticated"

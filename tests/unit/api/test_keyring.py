@@ -1,0 +1,70 @@
+"""Where the keys come from, and what happens when they can't be had."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
+from trio.testing import trio_test
+
+from shardwheel.api.keyring import read_keys
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.http import Answer, address_of, listen, serve
+from shardwheel.settings import Settings
+from shardwheel.tokens import key_name
+
+
+def key_set() -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return json.dumps({"keys": [ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "k1"}]}).encode()
+
+
+@trio_test
+async def test_secrets_present_and_former() -> None:
+    settings = Settings(secret="a" * 32, former_secrets=("b" * 32,))
+    assert list(await read_keys(settings)) == [key_name("a" * 32), key_name("b" * 32)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        (Settings(), "secret"),
+        (Settings(secret="short"), "secret"),
+        (Settings(jwt_algorithm="RS256"), "jwks"),
+        (Settings(jwt_algorithm="ES256", jwks="/no/such/file"), "jwks"),
+        (Settings(jwt_algorithm="ES256", jwks="http://keys.example.org/jwks.json"), "jwks"),
+    ],
+)
+def test_what_is_missing_is_said_by_name(settings: Settings, field: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        trio.run(read_keys, settings)
+    assert refused.value.field == field
+
+
+@trio_test
+async def test_a_key_set_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "jwks.json"
+    path.write_bytes(key_set())
+    assert list(await read_keys(Settings(jwt_algorithm="ES256", jwks=str(path)))) == ["k1"]
+
+
+@trio_test
+async def test_a_key_set_from_an_address() -> None:
+    document = key_set()
+
+    async def answer(_body: bytes) -> Answer:
+        return Answer(200, document)
+
+    listeners = await listen("127.0.0.1", 0)
+    address = address_of(listeners[0])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, {("GET", "/keys"): answer}, listeners)
+        settings = Settings(jwt_algorithm="ES256", jwks=f"http://{address}/keys")
+        assert list(await read_keys(settings)) == ["k1"]
+        with pytest.raises(UnavailableError):
+            await read_keys(Settings(jwt_algorithm="ES256", jwks=f"http://{address}/none"))
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,46 @@
+"""What handlers hand over, made fit to be stored: JSON that PostgreSQL takes, texts without what it refuses.
+
+A handler may return, log or raise anything. One value that can't be encoded, or that PostgreSQL refuses (a
+NUL character, half of a surrogate pair), must fail its own attempt, never the batch that it travels in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from shardwheel.errors import UsageError
+
+# A NUL in a JSON string; an even number of backslashes before it are themselves escaped.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def encode_json(what: str, value: Any, most_bytes: int) -> bytes:
+    """The value as JSON, or a `UsageError` that names it."""
+    try:
+        data = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{what}: it can't be written as JSON: {error}", field=what) from error
+    require_storable(what, data, most_bytes)
+    return data
+
+
+def require_storable(what: str, data: bytes, most_bytes: int) -> None:
+    """Refuse JSON that can't be stored, or is larger than it may be."""
+    if len(data) > most_bytes:
+        raise UsageError(
+            f"{what}: it has {len(data)} bytes; at most {most_bytes} are kept: store it elsewhere and keep a "
+            "reference",
+            field=what,
+        )
+    if _NUL.search(data):
+        raise UsageError(f"{what}: it holds a NUL character, which can't be stored: leave it out", field=what)
+
+
+def storable_text(text: str, most: int) -> str:
+    """The text without what can't be stored; of a longer one the beginning."""
+    if len(text) > most:
+        text = text[: most - 1] + "…"
+    return text.replace("\0", "").encode(errors="replace").decode()
