@@ -1,4 +1,7 @@
-"""`shardctl dag …`: DAGs and their runs, straight on the store. Its JSON is what the API answers."""
+"""`shardctl dag …`: DAGs and their runs, straight on the store. Its JSON is what the API answers.
+
+What was done is committed before it is printed: `shardctl dag update … | head -1` must not take it back.
+"""
 
 from __future__ import annotations
 
@@ -27,28 +30,8 @@ app.add_typer(run_app, name="run")
 
 COLUMNS = ["id", "name", "state", "version", "policy", "task_count", "next_at"]
 TASK_COLUMNS = ["key", "task", "depends_on", "fan_out"]
-RUN_COLUMNS = [
-    "id",
-    "state",
-    "reason",
-    "origin",
-    "scheduled_at",
-    "succeeded",
-    "failed",
-    "skipped",
-    "unfinished",
-]
-RUN_TASK_COLUMNS = [
-    "key",
-    "state",
-    "reason",
-    "items",
-    "attempt",
-    "failures",
-    "started_at",
-    "duration_ms",
-    "execution_id",
-]
+RUN_COLUMNS = ["id", "state", "scheduled_at", "succeeded", "failed", "skipped", "unfinished"]
+RUN_TASK_COLUMNS = ["key", "state", "items", "attempt", "execution_id"]
 DagId = Annotated[str, typer.Argument(help="The DAG's id.")]
 DagFile = Annotated[Path, typer.Argument(help="YAML or JSON; - for standard input.")]
 Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=200)]
@@ -68,7 +51,8 @@ def create(file: DagFile, data: DataOption = None, output: FormatOption = Format
     """
     posting = parse_dag(_body(file))
     with connection(data) as conn:
-        _print_dag(conn, dags.create_dag(conn, TENANT, posting), output)
+        shown = dag_reading.read_dag(conn, TENANT, dags.create_dag(conn, TENANT, posting))
+    _print_dag(shown, output)
 
 
 @app.command()
@@ -86,14 +70,16 @@ def update(
     changes = _body(file)
     with connection(data) as conn:
         dags.edit_dag(conn, TENANT, id_of(dag_id), changes)
-        _print_dag(conn, id_of(dag_id), output)
+        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
+    _print_dag(shown, output)
 
 
 @app.command()
 def get(dag_id: DagId, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Show a DAG and its tasks."""
     with connection(data) as conn:
-        _print_dag(conn, id_of(dag_id), output)
+        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
+    _print_dag(shown, output)
 
 
 @app.command("list")
@@ -146,7 +132,8 @@ def delete(
         if not yes and not agreed(question):
             raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
         dags.delete_dag(conn, TENANT, dag.job.job_id)
-        _print_dag(conn, dag.job.job_id, output)
+        shown = dag_reading.read_dag(conn, TENANT, dag.job.job_id)
+    _print_dag(shown, output)
 
 
 @app.command()
@@ -179,22 +166,24 @@ def show(
         shardctl dag run show 019a… -o json
     """
     with connection(data) as conn:
-        print_run(conn, id_of(run_id), output)
+        shown = dag_reading.read_run(conn, TENANT, id_of(run_id))
+    print_run(shown, output)
 
 
 def _change(dag_id: str, data: Path | None, output: Format, change: Callable[..., DagRow]) -> None:
     with connection(data) as conn:
         change(conn, TENANT, id_of(dag_id))
-        _print_dag(conn, id_of(dag_id), output)
+        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
+    _print_dag(shown, output)
 
 
-def print_run(conn: Any, run_id: bytes, output: Format) -> None:
+def print_run(run: dict[str, Any], output: Format) -> None:
     """A run as it stands, with its tasks."""
-    _print_with_tasks(dag_reading.read_run(conn, TENANT, run_id), RUN_TASK_COLUMNS, output)
+    _print_with_tasks(run, RUN_TASK_COLUMNS, output)
 
 
-def _print_dag(conn: Any, dag_id: bytes, output: Format) -> None:
-    _print_with_tasks(dag_reading.read_dag(conn, TENANT, dag_id), TASK_COLUMNS, output)
+def _print_dag(dag: dict[str, Any], output: Format) -> None:
+    _print_with_tasks(dag, TASK_COLUMNS, output)
 
 
 def _print_with_tasks(thing: dict[str, Any], columns: list[str], output: Format) -> None:
@@ -208,10 +197,12 @@ def _print_with_tasks(thing: dict[str, Any], columns: list[str], output: Format)
 
 
 def _line(task: dict[str, Any]) -> dict[str, Any]:
-    """A task in a table: its parents by key, and of a fan-out how many items are over."""
-    fan_out = task["fan_out"]
+    """A task in a table: its parents by key, its state with the reason, and of a fan-out how many items are
+    over."""
+    fan_out, state, reason = task["fan_out"], task.get("state"), task.get("reason")
     over = f"{fan_out['items'] - fan_out['open']} of {fan_out['items']}" if _has_items(fan_out) else None
-    return task | {"depends_on": ", ".join(task["depends_on"]), "items": over}
+    spelled = f"{state} ({reason})" if reason and reason != state else state
+    return task | {"depends_on": ", ".join(task["depends_on"]), "items": over, "state": spelled}
 
 
 def _has_items(fan_out: Any) -> bool:

@@ -17,6 +17,7 @@ from shardwheel.errors import ConflictError
 from shardwheel.ids import id_of
 from shardwheel.output import Format, FormatOption, agreed
 from shardwheel.store import dag_hands
+from shardwheel.store.dag_reading import read_run
 
 RunId = Annotated[str, typer.Argument(help="The run's id.")]
 TaskKey = Annotated[str, typer.Argument(help="The task's key in its DAG.")]
@@ -83,4 +84,5 @@ def cancel(
 def _do(run_id: str, data: Path | None, output: Format, change: Callable[..., Any]) -> None:
     with connection(data) as conn:
         change(conn, dag_hands.Hand(TENANT, *at_the_terminal()), id_of(run_id))
-        print_run(conn, id_of(run_id), output)
+        shown = read_run(conn, TENANT, id_of(run_id))
+    print_run(shown, output)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from shardwheel.cli import app, exit_code_of
 from shardwheel.commands.connection import TENANT
-from shardwheel.errors import ShardwheelError
+from shardwheel.errors import ShardwheelError, UnavailableError
 from shardwheel.execution import Claimant
 from shardwheel.ids import id_of, scheduled_ms_of
 from shardwheel.store.claim import claim
@@ -177,3 +177,24 @@ def begin(dsn: str, dag_id: str, run_id: str) -> None:
 
 def states(run: dict[str, Any]) -> dict[str, str]:
     return {task["key"]: task["state"] for task in run["tasks"]}
+
+
+def test_what_was_done_is_done_though_nobody_reads_the_answer(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `shardctl dag update … | head -1`: an answer printed before the commit would take it back."""
+
+    def broken(*_: Any) -> None:
+        raise UnavailableError("the pipe is broken")
+
+    for name in ("dag.print_thing", "dag.print_rows"):
+        monkeypatch.setattr(f"shardwheel.commands.{name}", broken)
+    assert say("create", "-", text="tasks: [{key: a, task: work}]")[0] == 5
+    monkeypatch.undo()
+    (dag,) = asked(say, "list")
+    monkeypatch.setattr("shardwheel.commands.dag.print_thing", broken)
+    for arguments in (["pause", dag["id"]], ["delete", dag["id"], "--yes"]):
+        assert say(*arguments)[0] == 5
+    assert say("update", dag["id"], "-", text="every: 1h")[0] == 3
+    monkeypatch.undo()
+    assert asked(say, "get", dag["id"])["state"] == "deleted"
