@@ -24,11 +24,8 @@ SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
 EXECUTION_LOGS = "execution_logs"
-TABLES = (
-    *(JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS),
-    *HOLD_TABLES,
-    *DAG_TABLES,
-)
+_OF_RUNS = (ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS)
+TABLES = (JOBS, EXECUTIONS, *_OF_RUNS, *HOLD_TABLES, *DAG_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -67,11 +64,11 @@ class Execution(NamedTuple):
     changed_xid: int | None = None
     slotted: bool = False
     held_for: str | None = None
+    checkpoint: bytes = b"null"
+    progress: str = ""
     dag_run_id: bytes | None = None
     item_no: int | None = None
     output: bytes | None = None
-    checkpoint: bytes = b"null"
-    progress: str = ""
 
 
 class Attempt(NamedTuple):

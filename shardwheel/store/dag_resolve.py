@@ -13,7 +13,7 @@ joins safe: of two parents that end at the same moment, the second one finds the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -58,12 +58,18 @@ class Child(NamedTuple):
     readiness: Readiness = Readiness()
 
 
-def resolve(conn: Connection[Any], ended: Sequence[Ended]) -> Resolved:
-    """Let everything follow from tasks, or items, that this transaction has ended."""
+def resolve(
+    conn: Connection[Any], ended: Sequence[Ended], locked: Mapping[bytes, Run] | None = None
+) -> Resolved:
+    """Let everything follow from tasks, or items, that this transaction has ended. `locked`: runs that it has
+    locked, and not changed since."""
     if not ended:
         return Resolved()
-    runs = lock_runs(conn, [one.run_id for one in ended])
-    resolution = Resolution(conn, runs)
+    known = locked or {}
+    run_ids = {one.run_id for one in ended}
+    missing = run_ids - known.keys()
+    runs = {run_id: run for run_id, run in known.items() if run_id in run_ids}
+    resolution = Resolution(conn, runs | (lock_runs(conn, missing) if missing else {}))
     resolution.follow(ended)
     return resolution.close()
 
@@ -76,7 +82,7 @@ class Resolution:
         self._runs = runs
         self._queued: set[int] = set()
         self._ends: list[RunEnd] = []
-        self._just_failed: set[bytes] = set()
+        self._failed_fast: set[bytes] = set()
 
     def follow(self, ended: Iterable[Ended]) -> None:
         """Level by level: what is over lets children begin, or ends them too."""
@@ -86,10 +92,14 @@ class Resolution:
             tasks = [one for one in level if one.item_no is None]
             tasks += end_items(self._conn, self._runs, items)
             for task in tasks:
-                self._runs[task.run_id].count(task.state)
-                if task.state in ("dead", "cancelled"):
-                    self._just_failed.add(task.run_id)
+                self._count(self._runs[task.run_id], task.state)
             level = self.begin(self._count_down(tasks))
+
+    def _count(self, run: Run, state: str) -> None:
+        run.count(state)
+        if state in ("dead", "cancelled") and run.policy == "fail_fast" and run.goes_on:
+            run.reason = FAILED_FAST  # Nothing more begins from here on; `close` sees to the rest.
+            self._failed_fast.add(run.run_id)
 
     def begin(self, children: Iterable[Child]) -> list[Ended]:
         """Queue what is ready and can run, record what can't; what is over by that."""
@@ -178,15 +188,14 @@ class Resolution:
     def reopen(self, run: Run) -> None:
         """The run goes on from how its tasks stand now, though it may have ended."""
         run.state, run.reason = "running", ""
-        self._just_failed.discard(run.run_id)
+        self._failed_fast.discard(run.run_id)
         self._conn.execute(sql("dag_reopen"), {"run_id": Uuid(run.run_id)})
         self.recount(run)
 
     def close(self) -> Resolved:
         """What a policy asks for, the ends of runs, and all of it stored."""
         for run in self._runs.values():
-            if run.run_id in self._just_failed and run.policy == "fail_fast" and run.goes_on:
-                run.reason = FAILED_FAST
+            if run.run_id in self._failed_fast:
                 self.stop(run, "skipped", RUN_FAILED)
             if not run.unfinished:
                 self._end(run)

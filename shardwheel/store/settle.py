@@ -20,7 +20,7 @@ from shardwheel.limits import WINDOW_S, Tally, TaskName, add_tallies, is_budget_
 from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.dag_resolve import resolve
-from shardwheel.store.dag_runs import lock_runs
+from shardwheel.store.dag_runs import Run, lock_runs
 from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome, Result
 
@@ -48,15 +48,19 @@ class Applied(NamedTuple):
 
 def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
     """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
-    if run_ids := {result.dag_run_id for result in results if result.dag_run_id}:
-        lock_runs(conn, run_ids)  # Before the executions, as everybody does.
-    states, resolved = apply_decisions(conn, _decide_all(conn, results))
+    run_ids = {result.dag_run_id for result in results if result.dag_run_id}
+    locked = lock_runs(conn, run_ids) if run_ids else {}  # Before the executions, as everybody does.
+    states, resolved = apply_decisions(conn, _decide_all(conn, results), locked=locked)
     tallies = _tallies(results, states)
     return Settled(dict(Counter(states.values())), len(results) - len(states), tallies, resolved)
 
 
 def apply_decisions(
-    conn: Connection[Any], decided: Sequence[tuple[Result, Decision]], *, crashed: bool = False
+    conn: Connection[Any],
+    decided: Sequence[tuple[Result, Decision]],
+    *,
+    crashed: bool = False,
+    locked: Mapping[bytes, Run] | None = None,
 ) -> Applied:
     """Write what was decided of running attempts, bury the dead, and let DAGs go on: the one way out of
     `running`. Whatever was told of an attempt that is not current is not among those that were."""
@@ -73,7 +77,7 @@ def apply_decisions(
         for _, state, run_id, task_id, item_no, reason in rows
         if run_id is not None and state in TERMINAL_STATES
     ]
-    return Applied(states, resolve(conn, ended))
+    return Applied(states, resolve(conn, ended, locked))
 
 
 def _tallies(results: Sequence[Result], states: Mapping[bytes, str]) -> dict[TaskName, Tally]:

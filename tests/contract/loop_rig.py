@@ -274,7 +274,8 @@ class PostgresLoopRig:
     async def overrun(self, by_s: float, heard_s_ago: float) -> None:
         self._connection.execute(
             """UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - %s * interval '1 s',
-                      lease_until = clock_timestamp() + %s WHERE state = 'running'""",
+                      lease_until = clock_timestamp() + %s
+                 WHERE state = 'running' AND lease_until IS NOT NULL""",
             [by_s, LEASES["short"] - timedelta(seconds=heard_s_ago)],
         )
 
@@ -326,7 +327,8 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
             " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
             " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs,"
             " shardwheel.dag_versions, shardwheel.dag_tasks, shardwheel.dag_edges, shardwheel.dag_runs,"
-            " shardwheel.dag_counters, shardwheel.dag_fans"
+            " shardwheel.dag_counters,"
+            " shardwheel.dag_fans"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"
