@@ -112,8 +112,8 @@ def write_edit(
         columns |= timing_columns(timing)
     parameters = {"job_id": Uuid(old.job_id), "job": msgspec.json.encode(columns).decode()}
     ((effective_from_ms, schedule_no),) = conn.execute(sql("edit_job"), parameters)
-    if posting.task != old.task:
-        release_task(conn, job_id, old.task)
+    if columns["task"] != old.task:
+        release_task(conn, old.job_id, old.task)
     if schedule_no != old.schedule_no:
         if old.state == JobState.ACTIVE:
             settle_old_schedule(conn, old, effective_from_ms, now_ms=now_ms, skip_as=None)
