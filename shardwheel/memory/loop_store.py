@@ -33,6 +33,7 @@ from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
+    dag_definition_statements,
     dag_hand_statements,
     dag_statements,
     feed_statements,
@@ -74,6 +75,7 @@ T = TypeVar("T")
 # Imported for the statements that they register.
 STATEMENT_MODULES = (
     claim_statements,
+    dag_definition_statements,
     dag_hand_statements,
     dag_statements,
     feed_statements,
@@ -87,7 +89,9 @@ STATEMENT_MODULES = (
 
 def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
     """A migrated server. Fewer partitions make a simulation cheaper: nobody can own what has no row."""
-    server = MemoryPostgres(tables=(ownership.TABLE, *rows.TABLES), seed=seed)
+    server = MemoryPostgres(
+        tables=(ownership.TABLE, *rows.TABLES, dag_definition_statements.DAG_DEFINITIONS), seed=seed
+    )
     transaction = server.begin()
     ownership.fill_partitions(transaction, partitions)
     transaction.commit()

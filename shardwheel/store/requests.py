@@ -19,7 +19,7 @@ from shardwheel.store.dag_hands import Hand, cancel_run
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import lock_runs
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import get_job, read_now_ms
+from shardwheel.store.jobs import get_job, read_now_ms, refuse_a_task
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
@@ -35,6 +35,7 @@ def trigger_job(
 ) -> bytes:
     """Run the job now, paused or not; the execution's id. The same request id is the same run."""
     job = _shared(conn, tenant_id, job_id)
+    refuse_a_task(job)
     if params is not None:
         check_params(params)
     now_ms = read_now_ms(conn)
