@@ -54,6 +54,8 @@ RULES: dict[str, Rule] = {
     "GET /shards": Rule(Role.OPERATOR),
     "GET /partitions": Rule(Role.OPERATOR),
     "GET /audit": Rule(Role.OPERATOR),
+    "GET /alerts": Rule(Role.OPERATOR),
+    "POST /alerts/{id}:silence": Rule(Role.OPERATOR),
     "GET /openapi.json": _ANYBODY,
     "GET /healthz": _ANYBODY,
     "GET /readyz": _ANYBODY,

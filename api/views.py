@@ -214,6 +214,31 @@ class ShardPage(View):
     next_cursor: Cursor
 
 
+class AlertView(View):
+    """Something wrong with the cluster, from its opening to its end."""
+
+    id: Id
+    rule: Annotated[str, Meta(description="Which rule of docs/alerts.md.")]
+    subject: Annotated[str, Meta(description="What it is about, such as a shard; empty: the cluster.")]
+    state: Literal["open", "resolved"]
+    severity: Literal["warning", "critical"]
+    value: Annotated[float, Meta(description="The figure when it was seen last.")]
+    sentence: Annotated[str, Meta(description="For people.")]
+    remedy: Annotated[str, Meta(description="What to do about it.")]
+    runbook: str
+    facts: dict[str, Any]
+    opened_at: At
+    last_seen_at: At
+    notified_at: At | None
+    resolved_at: At | None
+    silenced_until: At | None
+
+
+class AlertPage(View):
+    items: list[AlertView]
+    next_cursor: Cursor
+
+
 class AuditEntry(View):
     id: str
     at: At

@@ -85,6 +85,18 @@ class Rig:
             )
         return letter_id
 
+    def alert(self, subject: str) -> str:
+        """An open alert, as the watcher would leave it."""
+        with psycopg.connect(self.dsn) as conn:
+            row = conn.execute(
+                """INSERT INTO shardwheel.alerts (rule, subject, severity, value, sentence, remedy)
+                   VALUES ('oldest_due', %s, 'warning', 41.5, 'It is late.', 'Look.')
+                   RETURNING alert_id::text""",
+                [subject],
+            ).fetchone()
+        assert row is not None
+        return str(row[0])
+
 
 @contextmanager
 def served(dsn: str) -> Iterator[Rig]:

@@ -63,6 +63,7 @@ def things(api: Rig) -> dict[str, str]:
         "/jobs": api.job("fuzz")["id"],
         "/executions": api.execution("fuzz"),
         "/dead-letters": api.letter("fuzz"),
+        "/alerts": api.alert("fuzz"),
     }
 
 
