@@ -21,7 +21,18 @@ from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import Receive, Scope, Send
 
-from shardwheel.api import alerts, cluster, dead_letters, executions, health, job_commands, jobs, tasks
+from shardwheel.api import (
+    alerts,
+    cluster,
+    dead_letters,
+    executions,
+    health,
+    job_commands,
+    jobs,
+    steering,
+    tasks,
+    wheel,
+)
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import Desk
 from shardwheel.api.errors import BROKEN, refusal_of
@@ -66,6 +77,8 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *dead_letters.ROUTES,
     *cluster.ROUTES,
+    *wheel.ROUTES,
+    *steering.ROUTES,
     *alerts.ROUTES,
     DOCUMENT,
     *health.ROUTES,

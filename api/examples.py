@@ -131,6 +131,22 @@ SHARD: dict[str, Any] = {
     "version": "0.1.0",
     "started_at": "2026-11-19T14:00:00.000Z",
 }
+WHEEL: dict[str, Any] = {
+    "items": [{"id": "host-4711-9f86d081", "entries": 333_000, "counts": [1204, 880, 913, 1377]}],
+    "next_cursor": None,
+    "from": "2026-11-20T08:00:00.000Z",
+    "to": "2026-11-20T09:00:00.000Z",
+    "bucket_ms": 900_000,
+    "counts": [1204, 880, 913, 1377],
+    "complete": True,
+    "missing": [],
+}
+SHARD_LEFT: dict[str, Any] = {
+    "id": "host-4711-9f86d081",
+    "state": "draining",
+    "partitions": 85,
+    "drained": False,
+}
 PARTITION: dict[str, Any] = {
     "partition": 17,
     "state": "owned",

@@ -94,6 +94,7 @@ class Route(NamedTuple):
     body_limit: int = ONE_LIMIT_BYTES
     query: tuple[Word, ...] = ()
     reply_type: str = "application/json"
+    id_is_uuid: bool = True
 
     @property
     def name(self) -> str:

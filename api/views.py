@@ -214,6 +214,46 @@ class ShardPage(View):
     next_cursor: Cursor
 
 
+class ShardCounts(View):
+    """`counts`: how many of its entries are due in each bucket."""
+
+    id: str
+    entries: Annotated[int, Meta(description="How many it holds in all.")]
+    counts: list[int]
+
+
+class MissingShard(View):
+    id: str
+    reason: str
+
+
+class WheelView(View):
+    """Entries by bucket and shard. The last bucket may be cut short by `to`."""
+
+    items: list[ShardCounts]
+    next_cursor: Cursor
+    from_: At = msgspec.field(name="from")
+    to: At
+    bucket_ms: int
+    counts: Annotated[list[int], Meta(description="Of all shards that answered, together.")]
+    complete: Annotated[bool, Meta(description="Whether every shard answered.")]
+    missing: list[MissingShard]
+
+
+class ShardLeftView(View):
+    """What a drain or its end leaves."""
+
+    id: str
+    state: Literal["active", "draining", "leaving", "gone"]
+    partitions: Annotated[int, Meta(description="How many it owns still.")]
+    drained: bool
+
+
+class RebalanceView(View):
+    asked: bool
+    partitions: Annotated[int, Meta(description="How many are to change their owner, as it stands.")]
+
+
 class AlertView(View):
     """Something wrong with the cluster, from its opening to its end."""
 

@@ -16,6 +16,7 @@ from shardwheel.api.desk import open_desk
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
+from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_etcd
 from shardwheel.http import address_of_socket
@@ -64,6 +65,7 @@ async def _run(settings: Settings) -> None:
             pool,
             poke=lookout.poke,
             look=lambda: lookout.view,
+            steering=CoordinatorSteering(lookout.errand),
             health=service.health,
             is_stopping=service.stopping.is_set,
             callbacks=settings.callback_rules,

@@ -16,11 +16,13 @@ from shardwheel.api.app import PREFIX, make_app
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import open_desk
 from shardwheel.api.server import open_socket, uvicorn_for
+from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.http import address_of_socket
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier, secret_keys, tenant_token
+from tests.integration.api.cluster import Cluster
 
 SECRET = "a secret of tests that is long enough"
 
@@ -41,8 +43,9 @@ def token(tenant: str = "acme", role: str = "admin", tasks: Iterable[str] = ()) 
 class Rig:
     """`call` speaks for a tenant; `poked` holds the partitions whose owners were told of a change."""
 
-    def __init__(self, dsn: str, url: str) -> None:
+    def __init__(self, dsn: str, url: str, cluster: Cluster) -> None:
         self.dsn = dsn
+        self.cluster = cluster
         self.client = httpx.Client(base_url=url, timeout=30, trust_env=False)
         self.poked: list[int] = []
         self.view: View | None = None
@@ -101,12 +104,14 @@ class Rig:
 @contextmanager
 def served(dsn: str) -> Iterator[Rig]:
     listener = open_socket("127.0.0.1", 0)
-    rig = Rig(dsn, f"http://{address_of_socket(listener)}")
+    cluster = Cluster()
+    rig = Rig(dsn, f"http://{address_of_socket(listener)}", cluster)
     pool = TenantPool(dsn, name="test", size=4)
     desk = open_desk(
         pool,
         poke=rig.poked.extend,
         look=lambda: rig.view,
+        steering=CoordinatorSteering(cluster.errand),
         health=Health(),
         is_stopping=lambda: False,
     )
@@ -122,3 +127,4 @@ def served(dsn: str) -> Iterator[Rig]:
         server.should_exit = True
         thread.join()
         pool.close()
+        cluster.close()
