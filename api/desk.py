@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
 from shardwheel.api.remembered import Remembered
+from shardwheel.api.telling import Telling
 from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import UnavailableError
 from shardwheel.records import View
@@ -48,6 +49,7 @@ class Desk(NamedTuple):
     health: Health
     is_stopping: Callable[[], bool]
     doors: ShardDoors
+    telling: Telling
     callbacks: CallbackRules = STRICT
 
     def cluster(self) -> View:
@@ -68,8 +70,19 @@ def open_desk(
     callbacks: CallbackRules = STRICT,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
-    doors = ShardDoors()
+    doors, telling = ShardDoors(), Telling(pool, look, is_stopping)
     remembered = Remembered(time.monotonic)
     return Desk(
-        pool, creations, readings, remembered, poke, look, steering, health, is_stopping, doors, callbacks
+        pool=pool,
+        creations=creations,
+        readings=readings,
+        remembered=remembered,
+        poke=poke,
+        look=look,
+        steering=steering,
+        health=health,
+        is_stopping=is_stopping,
+        doors=doors,
+        telling=telling,
+        callbacks=callbacks,
     )

@@ -54,6 +54,7 @@ RULES: dict[str, Rule] = {
     "POST /tasks/{name}:resume": _OPERATOR,
     "GET /shards": Rule(Role.OPERATOR),
     "GET /partitions": Rule(Role.OPERATOR),
+    "GET /events": _VIEWER,
     "GET /wheel": Rule(Role.OPERATOR),
     "POST /rebalance": _ADMIN,
     "POST /shards/{id}:drain": _ADMIN,
