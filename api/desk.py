@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
+from shardwheel.api.quotas import Quotas
 from shardwheel.api.remembered import Remembered
 from shardwheel.api.telling import Telling
 from shardwheel.destinations import STRICT, CallbackRules
@@ -15,7 +16,10 @@ from shardwheel.errors import UnavailableError
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.creation import Found, Wish, create_all, read_jobs
+from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
+
+UNLIMITED = Quota()
 
 
 class Steered(NamedTuple):
@@ -50,6 +54,7 @@ class Desk(NamedTuple):
     is_stopping: Callable[[], bool]
     doors: ShardDoors
     telling: Telling
+    quotas: Quotas
     callbacks: CallbackRules = STRICT
 
     def cluster(self) -> View:
@@ -68,6 +73,7 @@ def open_desk(
     health: Health,
     is_stopping: Callable[[], bool],
     callbacks: CallbackRules = STRICT,
+    usual_quota: Quota = UNLIMITED,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
     doors, telling = ShardDoors(), Telling(pool, look, is_stopping)
@@ -84,5 +90,6 @@ def open_desk(
         is_stopping=is_stopping,
         doors=doors,
         telling=telling,
+        quotas=Quotas(pool, usual_quota, time.monotonic),
         callbacks=callbacks,
     )

@@ -36,6 +36,7 @@ PAGE_WORDS = (
 async def create(ask: Ask) -> Reply:
     posting = posted(decoded(ask.body), ask.desk.callbacks)
     ask.allowed(posting.task)
+    await ask.desk.quotas.admit(ask.tenant, [posting])
     found = await ask.desk.creations.ask(ask.tenant, Wish(posting, ask.actor))
     ask.desk.poke([found.job.partition])
     return Reply(views.shown_job(found), 201)
@@ -47,6 +48,7 @@ async def create_batch(ask: Ask) -> Reply:
     postings = await asyncio.to_thread(_batch, *given) if in_thread else _batch(*given)
     for posting in postings:
         ask.allowed(posting.task)
+    await ask.desk.quotas.admit(ask.tenant, postings)
     wishes = [Wish(posting, ask.actor) for posting in postings]
     found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
     ask.desk.poke({one.job.partition for one in found})

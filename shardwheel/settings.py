@@ -71,6 +71,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     alert_oldest_due_s: int = 30
     alert_horizon_age_s: int = 60
     alert_floor_age_s: int = 300
+    tenant_submissions_per_s: int = 0
+    tenant_active_jobs: int = 0
+    tenant_params_bytes: int = 0
     log_level: str = "info"
     log_format: str = ""
 
@@ -213,6 +216,9 @@ def _check(settings: Settings) -> None:
         "keep_dead_letters_d": (1, 3650),
         "keep_audit_d": (1, 3650),
         "keep_deleted_jobs_d": (1, 3650),
+        "tenant_submissions_per_s": (0, 1_000_000),
+        "tenant_active_jobs": (0, 1_000_000_000),
+        "tenant_params_bytes": (0, 65_536),
         "alert_oldest_due_s": (1, 86_400),
         "alert_horizon_age_s": (1, 86_400),
         "alert_floor_age_s": (1, 86_400),

@@ -23,6 +23,7 @@ from shardwheel.http import address_of_socket
 from shardwheel.logs import set_up_logs
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
+from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier
 
@@ -69,6 +70,9 @@ async def _run(settings: Settings) -> None:
             health=service.health,
             is_stopping=service.stopping.is_set,
             callbacks=settings.callback_rules,
+            usual_quota=Quota(
+                settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
+            ),
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)
