@@ -19,6 +19,7 @@ import psycopg
 from shardwheel.bench.embedded import Servers, embedded_servers
 from shardwheel.bench.loop import Loop, open_loop
 from shardwheel.bench.measure import machine
+from shardwheel.bench.noop import SLEEP_S, SLEEPER
 from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import once_entries, store
 from shardwheel.store.jobs import read_now_ms
@@ -42,7 +43,7 @@ def bench_sleepers(sleepers: int, seconds: float, say: Callable[[str], None]) ->
 
 def measure_sleepers(servers: Servers, sleepers: int, seconds: float, say: Callable[[str], None]) -> Report:
     say("starting a shard, a worker, a result processor")
-    environment = {"SHARDWHEEL_HANDLERS": "shardwheel.bench.sleeping", "BENCH_SLEEP_S": str(seconds)}
+    environment = {SLEEP_S: str(seconds)}
     with open_loop(servers, ["--slots", str(sleepers)], **environment) as loop:
         with psycopg.connect(servers.dsn, autocommit=True) as connection:
             return _measure(loop, connection, servers.dsn, sleepers, seconds, say)
@@ -60,7 +61,7 @@ def _measure(
     idle_bytes = loop.resident_bytes("worker")
     say(f"{sleepers:,} sleepers")
     due_ms = read_now_ms(connection) + 3_000 + sleepers // 2
-    store(dsn, once_entries(itertools.repeat(due_ms, sleepers), 7), triggers=True)
+    store(dsn, once_entries(itertools.repeat(due_ms, sleepers), 7), triggers=True, task=SLEEPER)
     running_ms, _ = _until(connection, "running", sleepers)
     cpu_s, at = loop.cpu_s("worker"), time.monotonic()
     time.sleep(seconds * 0.8)

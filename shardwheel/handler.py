@@ -24,16 +24,25 @@ from shardwheel.errors import UsageError
 from shardwheel.isolation import Limits, limits_of
 
 POOLS = ("short", "medium", "long")
+LONGEST_WAIT_S = 31 * 86_400
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Retryable(Exception):  # noqa: N818 - users raise it by this name (contract.md)
-    """Try this execution again; after `after_s` seconds, or by the job's backoff when None."""
+    """Try this execution again; after `after_s` seconds, or by the job's backoff when None (or when it is no
+    time to wait for: negative, not a number, longer than 31 days)."""
 
     def __init__(self, message: str = "", *, after_s: float | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s
+
+    @property
+    def after_ms(self) -> int:
+        """As a result tells it: -1 is the job's backoff."""
+        if self.after_s is None or not 0 <= self.after_s <= LONGEST_WAIT_S:
+            return -1
+        return round(self.after_s * 1000)
 
 
 class Fatal(Exception):  # noqa: N818 - users raise it by this name (contract.md)

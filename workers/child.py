@@ -145,8 +145,7 @@ def _call_async(handler: Handler, order: Order, desk: ChildDesk, params: Any) ->
 
 def _failure(error: BaseException, limits: Limits) -> Finished:
     if isinstance(error, Retryable):
-        after_ms = -1 if error.after_s is None else round(error.after_s * 1000)
-        return Finished("retryable", *told(error), retry_after_ms=after_ms)
+        return Finished("retryable", *told(error), retry_after_ms=error.after_ms)
     if isinstance(error, Fatal):
         return Finished("fatal", *told(error))
     if isinstance(error, OSError) and error.errno == errno.EMFILE:

@@ -252,6 +252,5 @@ class Running:
 
 def _failed(error: BaseException, known: tuple[str, ...]) -> End:
     if isinstance(error, Retryable):
-        after_ms = -1 if error.after_s is None else round(error.after_s * 1000)
-        return End(Outcome.RETRYABLE, *told(error, known), retry_after_ms=after_ms)
+        return End(Outcome.RETRYABLE, *told(error, known), retry_after_ms=error.after_ms)
     return End(Outcome.FATAL if isinstance(error, Fatal) else Outcome.FAILED, *told(error, known))

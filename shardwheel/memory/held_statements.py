@@ -140,6 +140,17 @@ def release_paused(transaction: Transaction, given: Given) -> list[Any]:
     return _release(transaction, rows, given["most"])
 
 
+@statement("release_task")
+def release_task(transaction: Transaction, given: Given) -> list[Any]:
+    rows = sorted(
+        row
+        for _, row in transaction.rows(EXECUTIONS)
+        if (row.state, row.job_id, row.held_for) == ("held", given["job_id"], given["task"])
+        and is_free(transaction, EXECUTIONS, row.execution_id)
+    )
+    return _release(transaction, rows, given["most"])
+
+
 @statement("skip_held")
 def skip_held(transaction: Transaction, given: Given) -> list[Any]:
     rows = sorted(

@@ -54,6 +54,11 @@ def release_paused(conn: Connection[Any], tenant_id: str, job_id: bytes) -> int:
     return conn.execute(sql("release_paused"), values).rowcount
 
 
+def release_task(conn: Connection[Any], job_id: bytes, task: str) -> int:
+    """Its job has another task now: nothing of it waits for the old one any more."""
+    return conn.execute(sql("release_task"), {"job_id": Uuid(job_id), "task": task, "most": MOST}).rowcount
+
+
 def skip_held(conn: Connection[Any], job_id: bytes) -> int:
     """Its job was deleted: nothing of it is held any more."""
     return conn.execute(sql("skip_held"), {"job_id": Uuid(job_id), "most": MOST}).rowcount

@@ -20,7 +20,7 @@ from shardwheel.job import JobState
 from shardwheel.partition import partition_of
 from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
 from shardwheel.store.arrays import Uuid
-from shardwheel.store.held import release_paused, skip_held
+from shardwheel.store.held import release_paused, release_task, skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.settlement import settle_old_schedule
 from shardwheel.store.sql import sql
@@ -101,6 +101,8 @@ def edit_job(
         columns |= _timing_columns(timing)
     parameters = {"job_id": Uuid(job_id), "job": msgspec.json.encode(columns).decode()}
     ((effective_from_ms, schedule_no),) = conn.execute(sql("edit_job"), parameters)
+    if posting.task != old.task:
+        release_task(conn, job_id, old.task)
     if schedule_no != old.schedule_no:
         if old.state == JobState.ACTIVE:
             settle_old_schedule(conn, old, effective_from_ms, now_ms=now_ms, skip_as=None)

@@ -10,7 +10,7 @@ from trio.testing import MockClock, trio_test
 from shardwheel.errors import NotFoundError
 from shardwheel.execution import FIRST_PAGES, Claimed, ClaimReply
 from shardwheel.limits import Tally, TaskName
-from shardwheel.store.jobs import delete_job, pause_job, resume_job
+from shardwheel.store.jobs import delete_job, edit_job, pause_job, resume_job
 from shardwheel.store.task_types import get_task, list_tasks, pause_task, resume_task
 from shardwheel.wire import Outcome, Result
 from tests.contract.loop_rig import LoopRig
@@ -62,6 +62,19 @@ async def test_a_claim_waits_for_a_pause_of_its_task_and_obeys_it(
                     nursery.start_soon(claim)
                     await rig.until_somebody_waits()
         assert replies[0].recorded == {("held", "task_paused"): 1}
+
+
+@trio_test
+async def test_what_a_task_held_of_a_job_goes_on_when_it_gets_another(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await rig.run(pause_task, "t", "work", "ada")
+        await s.claim(fire_of(job))
+        assert await s.reasons() == ["task_paused"]
+        await rig.run(edit_job, "t", job.job_id, {"task": "other"})
+        assert await s.reasons() == ["queued"]
 
 
 @trio_test

@@ -29,6 +29,7 @@ from shardwheel.memory.rows import Execution
 from shardwheel.memory.transaction import Transaction
 from shardwheel.store import held
 from tests.simulation.faults import Chaos
+from tests.simulation.people import People
 from tests.simulation.planting import mutant, statement_replaced
 
 # --- giving slots back --------------------------------------------------------------------------------
@@ -161,10 +162,17 @@ def budget_of_ones_own() -> Sequence[Any]:
 
 
 def _slow_commits() -> Sequence[Any]:
+    """And people who change limits, not jobs."""
+
     def pause_s(chaos: Chaos) -> float:
         return chaos._random.uniform(0, 1.5) if chaos._random.random() < 0.5 else 0.0
 
-    return [patch.object(Chaos, "_commit_pause", pause_s)]
+    return [
+        patch.object(Chaos, "_commit_pause", pause_s),
+        patch.object(People, "_edit", People._limit),
+        patch.object(People, "_pause", People._pause_task),
+        patch.object(People, "_resume", People._resume_task),
+    ]
 
 
 @mutant("the claim does not lock the task type", given=_slow_commits)
@@ -200,7 +208,8 @@ def runs_unclaimed() -> Sequence[Any]:
     def started(transaction: Transaction, found: list[Execution], most: int) -> list[Any]:
         now_ms = transaction.server.now_ms()
         for row in found[:most]:
-            run = row._replace(state="running", reason=None, lease_until_ms=now_ms, timeout_at_ms=now_ms)
+            run = row._replace(state="running", reason=None, claim_token=bytes(16), lease_until_ms=now_ms)
+            run = run._replace(timeout_at_ms=now_ms)
             rows.put_execution(transaction, run)
         return found[:most]
 

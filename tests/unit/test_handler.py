@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shardwheel.errors import UsageError
-from shardwheel.handler import Registry, handler, import_handlers
+from shardwheel.handler import LONGEST_WAIT_S, Registry, Retryable, handler, import_handlers
 from shardwheel.handler import registry as process_registry
 
 
@@ -64,3 +65,11 @@ def test_a_module_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch:
     assert "imported.task" in process_registry.tasks
     with pytest.raises(UsageError, match="no module 'absent_handlers'"):
         import_handlers("absent_handlers")
+
+
+@pytest.mark.parametrize(
+    ("after_s", "after_ms"),
+    [(None, -1), (0, 0), (1.5, 1500), (-1, -1), (math.inf, -1), (math.nan, -1), (LONGEST_WAIT_S + 1, -1)],
+)
+def test_a_wish_that_is_no_time_to_wait_leaves_it_to_the_backoff(after_s: float, after_ms: int) -> None:
+    assert Retryable(after_s=after_s).after_ms == after_ms
