@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardwheel.alert import Alert, shown_alert
-from shardwheel.api import bodies, examples, views
+from shardwheel.api import bodies, cluster_views, examples
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.store.alerts import cursor_of_alert, list_alerts, place_of_cursor, silence_alert
@@ -59,7 +59,7 @@ ROUTES = (
         list_,
         "What is wrong with the cluster, the newest first",
         "Open alerts, those that are over, or all of them; each with what to do about it.",
-        views.AlertPage,
+        cluster_views.AlertPage,
         examples.page(examples.ALERT),
         query=(
             PAGE_WORDS[0],
@@ -74,7 +74,7 @@ ROUTES = (
         "Tell nobody of an alert for a while",
         "Nor of the next one of the same rule and subject. It stays open and on the list; that it is over is "
         "told. `0s` ends a silence.",
-        views.AlertView,
+        cluster_views.AlertView,
         examples.ALERT | {"silenced_until": "2026-11-20T10:01:00.000Z"},
         body=bodies.SilenceBody,
         body_example={"for": "2h"},

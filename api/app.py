@@ -30,6 +30,7 @@ from shardwheel.api import (
     executions,
     health,
     job_commands,
+    job_page,
     jobs,
     steering,
     tasks,
@@ -74,6 +75,7 @@ DOCUMENT = Route(
 )
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *job_page.ROUTES,
     *job_commands.ROUTES,
     *executions.ROUTES,
     *tasks.ROUTES,

@@ -89,6 +89,12 @@ EXPLANATION: dict[str, Any] = {
     "remedy": "Resume it: shardctl task resume email.send",
     "facts": {"job_id": JOB_ID},
 }
+SKIP: dict[str, Any] = {
+    "from": "2026-11-19T08:00:00.000Z",
+    "to": "2026-11-19T08:00:00.000Z",
+    "count": 1,
+    "reason": "overlap",
+}
 LOG_LINE: dict[str, Any] = {
     "attempt": 1,
     "number": 1,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
-
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
@@ -61,15 +59,6 @@ async def list_(ask: Ask) -> Reply:
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
     words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
     return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, **words))
-
-
-async def get(ask: Ask) -> Reply:
-    remembered = ask.desk.remembered
-    answer = remembered.get(ask.tenant, ask.id)
-    if answer is None:
-        answer = msgspec.json.encode(views.shown_job(await find(ask)))
-        remembered.keep(ask.tenant, ask.id, answer)
-    return Reply(answer)
 
 
 async def edit(ask: Ask) -> Reply:
@@ -186,15 +175,6 @@ ROUTES = (
             Word("tag", "With this tag.", "billing"),
             Word("q", "A part of the name or of the task, in any case.", "mail"),
         ),
-    ),
-    Route(
-        "GET",
-        "/jobs/{id}",
-        get,
-        "Read a job",
-        "As it stands, with its defaults filled in and its next scheduled time.",
-        views.JobView,
-        examples.JOB,
     ),
     Route(
         "PATCH",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardwheel.api import bodies, examples, views
+from shardwheel.api import bodies, cluster_views, examples
 from shardwheel.api.desk import Steered, Steering
 from shardwheel.api.route import Ask, Reply, Route
 from shardwheel.showing import shard_left
@@ -69,7 +69,7 @@ ROUTES = (
         "Give every shard its share of the partitions",
         "Now, though it be switched off; what was moved by hand is free to move again. `partitions` says how "
         "many will move, as it stands. It is asked for then, not done: see `GET /partitions`.",
-        views.RebalanceView,
+        cluster_views.RebalanceView,
         {"asked": True, "partitions": 85},
         status=202,
         body=bodies.Small,
@@ -82,7 +82,7 @@ ROUTES = (
         "Let a shard hand over all it owns",
         "It gets nothing new. One at a time, and never the last one. It is done when the shard owns no "
         "partition any more: see `GET /shards`. Said twice, the same.",
-        views.ShardLeftView,
+        cluster_views.ShardLeftView,
         examples.SHARD_LEFT,
         status=202,
         body=bodies.Small,
@@ -95,7 +95,7 @@ ROUTES = (
         undrain,
         "Let a drained shard take its share again",
         "Nothing, if it does not drain.",
-        views.ShardLeftView,
+        cluster_views.ShardLeftView,
         examples.SHARD_LEFT | {"state": "active"},
         status=202,
         body=bodies.Small,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardwheel.api import examples, views
+from shardwheel.api import cluster_views, examples
 from shardwheel.api.doors import Censuses
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.output import shown_time
@@ -71,7 +71,7 @@ ROUTES = (
         "An entry is a job at its next time, or an execution that waits: so a job counts once, however often "
         "it runs in the span. Each shard counts its own; one that does not answer within a second is "
         "`missing`, and `complete` is false then.",
-        views.WheelView,
+        cluster_views.WheelView,
         examples.WHEEL,
         query=(
             Word("from", "The begin of the first bucket; else now.", "2026-11-20T08:00:00Z"),
