@@ -45,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     http_host: str = "127.0.0.1"
     http_port: int = 0
+    http_tls_cert: str = ""
+    http_tls_key: str = ""
     secret: str = ""
     former_secrets: tuple[str, ...] = ()
     jwt_algorithm: str = "HS256"
@@ -232,6 +234,9 @@ def _check(settings: Settings) -> None:
             f"jwt_algorithm: {settings.jwt_algorithm!r} is not supported; give HS256, RS256 or ES256",
             field="jwt_algorithm",
         )
+    if bool(settings.http_tls_cert) != bool(settings.http_tls_key):
+        missing = "http_tls_key" if settings.http_tls_cert else "http_tls_cert"
+        raise UsageError(f"{missing}: is missing; TLS wants a certificate and its key", field=missing)
     if settings.log_format not in ("", "pretty", "json"):
         raise UsageError(
             f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"

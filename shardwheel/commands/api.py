@@ -16,6 +16,7 @@ from shardwheel.api.desk import open_desk
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
+from shardwheel.api.tls import server_context
 from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_etcd
@@ -54,6 +55,7 @@ localhost:8080/api/v1/jobs
 async def _run(settings: Settings) -> None:
     # Half the time of the standard library's, for every row with params.
     set_json_loads(msgspec.json.decode)
+    tls = server_context(settings.http_tls_cert, settings.http_tls_key)
     listener = open_socket(settings.http_host, settings.http_port)
     service = Service("api", address=address_of_socket(listener))
     pool = TenantPool(settings.postgres_dsn, name="api", size=POSTGRES_LINKS)
@@ -76,7 +78,7 @@ async def _run(settings: Settings) -> None:
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)
-        Server(service, make_app(desk, gatekeeper), listener).add_to_service()
+        Server(service, make_app(desk, gatekeeper), listener, tls).add_to_service()
         quieten_collector()
         try:
             await service.run()
