@@ -50,7 +50,6 @@ class Sweep:
         if not mine:
             _tell(Counts({}, 0))
             return
-        await self._store.sweep_lost(mine, await self._results_stand())
         self._hold_pages = await self._store.sweep_held(mine, self._hold_pages)
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
@@ -63,6 +62,8 @@ class Sweep:
         if self._rounds % 1800 == 0:
             await self._store.make_months()
         self._rounds += 1
+        # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
+        await self._store.sweep_lost(mine, await self._results_stand())
 
     async def _results_stand(self) -> ResultsStand:
         specs = result_topics(self._topic_partitions)

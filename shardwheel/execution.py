@@ -135,13 +135,15 @@ class ResultsStand(NamedTuple):
 
 
 class HoldPages(NamedTuple):
-    """How far a sweep has come among the jobs that hold something: (tenant, job) by reason."""
+    """How far a sweep has come among those that hold something: (tenant, job), and (tenant, task) by reason
+    (none: at the beginning)."""
 
     paused: tuple[str, str]
     overlap: tuple[str, str]
+    by_task: Mapping[str, tuple[str, str]]
 
 
-FIRST_PAGES = HoldPages(("", ""), ("", ""))
+FIRST_PAGES = HoldPages(("", ""), ("", ""), {})
 
 
 class EndingPage(NamedTuple):

@@ -61,15 +61,19 @@ def _release(transaction: Transaction, rows: list[Execution], most: int) -> list
 
 @statement("sweep_held")
 def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
-    released = []
-    for reason in given["reasons"]:
-        for hold, rows in _holds(transaction, reason).items():
+    full: list[Any] = []
+    for reason, *after in zip(given["reasons"], given["after_tenants"], given["after_tasks"], strict=True):
+        holds = [(hold, rows) for hold, rows in _holds(transaction, reason).items() if hold > Hold(*after)]
+        page = holds[: given["page"]]
+        for hold, rows in page:
             mine = [row for row in rows if row.partition in given["partitions"]]
             if reason == "handler_unknown":
                 mine = [row for row in mine if _has_handler(transaction, given, row)]
             room = room_of(transaction, given, reason, TaskName(*hold))
-            released += _release(transaction, mine, min(room, given["most"]))
-    return released
+            _release(transaction, mine, min(room, given["most"]))
+        if len(page) == given["page"]:
+            full.append((reason, *page[-1][0]))
+    return full
 
 
 def room_of(transaction: Transaction, given: Given, reason: str, name: TaskName) -> int:

@@ -102,6 +102,8 @@ def settle(transaction: Transaction, given: Given) -> list[Any]:
         if row is None:
             continue
         worker, ended_ms, crashed = rest
+        if row.asked_to_stop and state in WAITING_STATES:
+            state = reason = "cancelled"
         waits = state in WAITING_STATES
         put_execution(
             transaction,

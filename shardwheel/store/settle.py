@@ -58,11 +58,13 @@ def apply_decisions(
 
 
 def _tallies(results: Sequence[Result], states: Mapping[bytes, str]) -> dict[TaskName, Tally]:
-    """How runs ended, by task type. What a worker gave back or somebody cancelled is not a run."""
+    """How runs ended, by task type. What a worker gave back or somebody cancelled is not a run; of two
+    results of one execution the later attempt's is the one that was settled."""
     counted: dict[TaskName, Tally] = {}
+    latest = {result.execution_id: result for result in sorted(results, key=lambda result: result.attempt)}
     told = Counter(
         (result.tenant_id, result.task, result.outcome, result.attempt == 1, states[result.execution_id])
-        for result in results
+        for result in latest.values()
         if result.execution_id in states and result.outcome not in _NOT_RUNS
     )
     for (tenant_id, task, outcome, first, state), count in told.items():
