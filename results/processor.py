@@ -2,6 +2,9 @@
 
 A crash between settling and committing replays the batch, which changes nothing: every result is fenced by
 its attempt and claim token. So there is nothing here to remember between two batches.
+
+A result that PostgreSQL refuses must not hold up those that it travels with: its batch is settled one by one,
+and the one that is refused again ends as fatal, without the words that its worker had for it.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import msgspec
 import trio
 
 from shardwheel.batches import Batches
-from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.errors import RefusedError, UnavailableError, UsageError
 from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
 from shardwheel.metrics import DUPLICATES, tell_run_ends
@@ -21,7 +25,7 @@ from shardwheel.ports import Bus, Record
 from shardwheel.results.tallies import Tallies, TallyStore
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP
-from shardwheel.wire import Result, decode_result
+from shardwheel.wire import Outcome, Result, decode_result
 
 BATCH = 500
 WAIT_S = 0.5
@@ -66,8 +70,31 @@ class Processor:
                 await batches.close()
 
     async def _settle(self, records: Sequence[Record]) -> None:
-        """Settle one batch. Waits as long as the database is away."""
+        """Settle one batch, whatever is in it."""
         results = self._decode(records)
+        try:
+            await self._settle_all(results)
+        except RefusedError as error:
+            self._log.error("one by one", results=len(results), reason=str(error))
+            for result in results:
+                await self._settle_alone(result)
+
+    async def _settle_alone(self, result: Result) -> None:
+        try:
+            await self._settle_all([result])
+        except RefusedError as error:
+            self._log.error("refused", execution=result.execution_id.hex(), reason=str(error))
+            await self._settle_without_words(result, str(error))
+
+    async def _settle_without_words(self, result: Result, reason: str) -> None:
+        try:
+            await self._settle_all([_unstorable(result, reason)])
+        except RefusedError as error:
+            # Its lease will run out, and the sweep takes it for lost.
+            self._log.error("passed over", execution=result.execution_id.hex(), reason=str(error))
+
+    async def _settle_all(self, results: Sequence[Result]) -> None:
+        """Settle these in one transaction. Waits as long as the database is away."""
         while results:
             try:
                 settled = await self._store.settle(results)
@@ -92,3 +119,16 @@ class Processor:
             except UsageError as error:
                 self._log.error("passed over", offset=record.offset, reason=str(error))
         return results
+
+
+def _unstorable(result: Result, reason: str) -> Result:
+    """The same attempt as failed for good: another one would say what can't be stored once more."""
+    return msgspec.structs.replace(
+        result,
+        outcome=Outcome.FATAL,
+        error_class="UnstorableResult",
+        message=f"its result could not be stored: {reason}",
+        traceback="",
+        output=b"",
+        retry_after_ms=-1,
+    )

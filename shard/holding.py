@@ -39,11 +39,15 @@ class Holding:
     `unreadable`: jobs whose schedule can't be read here, by id with partition and reason (a zone that this
     machine's tzdata does not have). They are left out; until they can be read, T of their partition may not
     be stored, or the times they have meanwhile would be lost.
+
+    `impossible`: waiting executions whose due time no wheel has, in the same way. They keep their rows, so T
+    need not wait for them.
     """
 
     def __init__(self, topic_partitions: int, stand_ms: int) -> None:
         self.wheel = Wheel(stand_ms)
         self.unreadable: dict[bytes, tuple[int, str]] = {}
+        self.impossible: dict[bytes, tuple[int, str]] = {}
         self._table = Table()
         self._waiting: dict[int, WaitingExecution] = {}
         self._write = Writer(topic_partitions)
@@ -76,16 +80,31 @@ class Holding:
 
     def take_waiting(self, entries: Sequence[WaitingExecution]) -> None:
         """Take waiting executions in; one that is here already takes its latest attempt and time."""
+        entries = self._possible(entries)
         keys, dues_ms = [entry.execution_id for entry in entries], [entry.due_ms for entry in entries]
         rows = self.wheel.load(keys, dues_ms, WAITING)
         self._table.assign(np.array(rows, np.int64), np.array([one.partition for one in entries], np.int64))
         self._waiting.update(zip(rows, entries, strict=True))
+
+    def _possible(self, entries: Sequence[WaitingExecution]) -> Sequence[WaitingExecution]:
+        """Set aside what no wheel takes: one row must not end the shard, and the next one that loads it."""
+        if self.impossible:
+            for entry in entries:
+                self.impossible.pop(entry.execution_id, None)
+        strange = [entry for entry in entries if not 0 <= entry.due_ms < END_MS]
+        if not strange:
+            return entries
+        self.impossible |= {one.execution_id: (one.partition, f"due at {one.due_ms} ms") for one in strange}
+        rows = self.wheel.register.find_all([entry.execution_id for entry in strange])
+        self._remove(np.array([row for row in rows if row is not None], np.int64))
+        return [entry for entry in entries if entry.execution_id not in self.impossible]
 
     def forget(self, partitions: Collection[int]) -> None:
         """Let go of all entries of these partitions: somebody else holds them now. At once none of them is
         due here any more; `clear_away` removes them, so that a move of many does not wait for that."""
         self._gone.update(partitions)
         self.unreadable = {job: found for job, found in self.unreadable.items() if found[0] not in self._gone}
+        self.impossible = {one: found for one, found in self.impossible.items() if found[0] not in self._gone}
 
     def clear_away(self, most: int) -> bool:
         """Remove up to so many entries that were forgotten; whether there may be more."""

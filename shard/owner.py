@@ -87,6 +87,14 @@ class Owner:
             found |= holding.unreadable
         return found
 
+    @property
+    def impossible(self) -> dict[bytes, tuple[int, str]]:
+        """Waiting executions that are left out since there is no such due time: partition and reason."""
+        found: dict[bytes, tuple[int, str]] = {}
+        for holding in self.holdings:
+            found |= holding.impossible
+        return found
+
     def _unsettled(self) -> set[int]:
         """Partitions of which T may not be stored: a job of theirs does not fire its times here."""
         return {partition for partition, _ in self.unreadable.values()}

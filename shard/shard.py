@@ -261,6 +261,11 @@ class Shard:
         for job_id, (_, reason) in self._owner.unreadable.items():
             remedy = "it does not fire; update tzdata here, or edit or pause the job"
             self._service.health.unwell("schedules", f"job {text_of(job_id)}: {reason}: {remedy}")
+        self._service.health.well("waiting")
+        for execution_id, (_, reason) in self._owner.impossible.items():
+            # A remark, since the shard does all that it can, and is not told when the row is cancelled.
+            remark = f"execution {text_of(execution_id)}: {reason}: it can't fire; cancel it"
+            self._service.health.well("waiting", remark)
 
     async def _measure_clock(self) -> None:
         await self.clock.run_once(self._store)

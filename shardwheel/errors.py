@@ -31,6 +31,10 @@ class OwnershipError(ShardwheelError):
     """Another shard took over: stop firing the partition now."""
 
 
+class RefusedError(ShardwheelError):
+    """A server refuses the data itself, and would again: leave out what is refused. Raised by edges only."""
+
+
 class UnavailableError(ShardwheelError):
     """A server is out of reach: back off and retry. Raised by edges only, the driver's error as its cause.
 

@@ -25,8 +25,15 @@ from shardwheel.isolation import Limits, limits_of
 
 POOLS = ("short", "medium", "long")
 LONGEST_WAIT_S = 31 * 86_400
+LONGEST_WAIT_MS = LONGEST_WAIT_S * 1000
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def is_wait(retry_after_ms: int) -> bool:
+    """Whether a handler's wish is a time to wait for; if not, the job's backoff decides. Asked again wherever
+    a wish comes in from outside: a due time beyond all clocks would end whoever reads it."""
+    return 0 <= retry_after_ms <= LONGEST_WAIT_MS
 
 
 class Retryable(Exception):  # noqa: N818 - users raise it by this name (contract.md)

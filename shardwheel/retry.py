@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from shardwheel.execution import ExecutionState
+from shardwheel.handler import is_wait
 from shardwheel.wire import Outcome
 
 POISON_FAILURES = 3
@@ -78,7 +79,7 @@ def decide(
     retry_after_ms: int = -1,
     budget_spent: bool = False,
 ) -> Decision:
-    """What follows from an attempt's outcome. `retry_after_ms` is the handler's own wish, if ≥ 0;
+    """What follows from an attempt's outcome. `retry_after_ms` is the handler's own wish, if it is a wait;
     `budget_spent`: its tenant has no retries left for now."""
     failures = history.failures
     match outcome:
@@ -96,7 +97,7 @@ def decide(
         given_up = "retry_budget"
     if given_up:
         return Decision(ExecutionState.DEAD, given_up, None, failures)
-    pause_ms = retry_after_ms if retry_after_ms >= 0 else wait_ms(backoff, failures, execution_id)
+    pause_ms = retry_after_ms if is_wait(retry_after_ms) else wait_ms(backoff, failures, execution_id)
     return Decision(ExecutionState.RETRY_WAIT, "", ended_ms + pause_ms, failures)
 
 

@@ -44,6 +44,8 @@ def confine(limits: Limits, user: str, *, parent: int, fenced: bool) -> None:
     become(user)
     if not separated:
         _separate_as_user()
+    # From here on nobody of the same user, another attempt say, may read its memory or attach to it.
+    prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     _drop_capabilities()
     die_with(parent)
@@ -71,7 +73,7 @@ def become(user: str) -> None:
     os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
     os.environ.update(HOME=entry.pw_dir, USER=entry.pw_name, LOGNAME=entry.pw_name)
-    # The kernel takes /proc/self from a process that changed its user; nothing secret is in this one.
+    # The kernel takes /proc/self from a process that changed its user, and a namespace of its own needs that.
     prctl(PR_SET_DUMPABLE, 1)
 
 

@@ -73,10 +73,12 @@ class Crew:
             try:
                 with runner.scope:
                     await self._run_on(runner)
-            except Exception:
-                # What a handler raised while it was cut off, beside the cancellation.
+            except BaseException:
                 if runner.attempt is None:
                     raise
+                # What a handler raised while it was cut off, beside the cancellation. That of the crew
+                # itself is not to be lost with it.
+                await trio.lowlevel.checkpoint_if_cancelled()
             if runner.attempt is not None:
                 self._ended(runner.attempt, runner.attempt.cut_off())
             runner.renew()

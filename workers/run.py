@@ -15,6 +15,7 @@ comes to a good end a little late without having looked has, and it would be a p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -190,10 +191,15 @@ class Running:
                 value = await self._run(handler, params, known, workshop)
                 output = b"" if value is None else encode_output(value, known)
                 end = End(Outcome.SUCCEEDED, output=output) if output else _SUCCESS
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            # A Ctrl-C comes as a signal, which the service takes: what is raised here is the handler's own.
+            if _is_cancellation(error):
+                raise
             end = _failed(error, known)
         finally:
             self._scope = None
+            if self._context is not None:
+                self._context.end()
         return end if self._clock() < self._deadline or self._is_well_done(end) else self.cut_off()
 
     def _is_well_done(self, end: End) -> bool:
@@ -249,6 +255,14 @@ class Running:
         self._has_begun = True  # Where secrets can't be had in time, the attempt has failed.
         self._limit_scope()
         return await trio.to_thread.run_sync(secrets.resolve, params, find, abandon_on_cancel=True)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether somebody cancels us. A `Cancelled` that the handler kept from elsewhere is but an error."""
+    if trio.current_effective_deadline() != -math.inf:
+        return False
+    group = error if isinstance(error, BaseExceptionGroup) else BaseExceptionGroup("", [error])
+    return group.subgroup(trio.Cancelled) is not None
 
 
 def _failed(error: BaseException, known: tuple[str, ...]) -> End:

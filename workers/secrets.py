@@ -16,13 +16,12 @@ called in a thread, and may wait.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
-
-import msgspec
 
 from shardwheel.errors import UsageError
 
@@ -131,16 +130,35 @@ def _found(reference: dict[str, Any], place: str, find: Callable[[str], str | No
 
 
 def blotted(secrets: tuple[str, ...], text: str) -> str:
-    """The text without the secrets."""
-    for secret in secrets:
-        if len(secret) >= SHORTEST_BLOTTED:
-            text = text.replace(secret, BLOT)
-    return text
+    """The text without the secrets, be they there as they are or escaped (`f"{params!r}"`, JSON)."""
+    return _without({form for secret in secrets for form in _forms(secret)}, text) if secrets else text
 
 
 def blotted_json(secrets: tuple[str, ...], data: bytes) -> bytes:
     """JSON without the secrets, however they are escaped there."""
     if not secrets:
         return data
-    escaped = tuple(msgspec.json.encode(secret)[1:-1].decode() for secret in secrets)
-    return blotted(escaped, data.decode()).encode()
+    forms = {form for secret in secrets for form in _forms(secret)}
+    escaped = {again for form in forms for again in (form, *_in_json(form))}
+    return _without(escaped, data.decode()).encode()
+
+
+def _forms(secret: str) -> set[str]:
+    """All that a text may hold in its place. In a longer text with both quotes `repr` escapes one of them."""
+    if len(secret) < SHORTEST_BLOTTED:
+        return set()
+    quoted = secret + "\"'"
+    in_python = {one[1:-4] for one in (repr(quoted), ascii(quoted))}
+    return {secret, repr(secret)[1:-1], ascii(secret)[1:-1], *in_python, *_in_json(secret)}
+
+
+def _in_json(text: str) -> set[str]:
+    """With letters beyond ASCII as they are, and escaped."""
+    return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True)}
+
+
+def _without(forms: set[str], text: str) -> str:
+    """The longest first: one may be a part of another."""
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, BLOT)
+    return text

@@ -20,7 +20,8 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 def encode_json(what: str, value: Any, most_bytes: int) -> bytes:
     """The value as JSON, or a `UsageError` that names it."""
     try:
-        data = msgspec.json.encode(value)
+        # Twice, since a `Raw` anywhere in it goes through the first one as it is.
+        data = msgspec.json.encode(msgspec.json.decode(msgspec.json.encode(value)))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"{what}: it can't be written as JSON: {error}", field=what) from error
     require_storable(what, data, most_bytes)

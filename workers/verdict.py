@@ -10,7 +10,7 @@ import signal
 
 import msgspec
 
-from shardwheel.handler import Fatal
+from shardwheel.handler import Fatal, is_wait
 from shardwheel.isolation import Limits
 from shardwheel.wire import Outcome
 from shardwheel.workers.ending import Told, encode_output, fit_to_tell, told
@@ -47,7 +47,8 @@ def _as_told(finished: Finished, known: tuple[str, ...]) -> End:
     except (msgspec.DecodeError, UnicodeDecodeError, Fatal) as error:
         return End(Outcome.FATAL, *told(error, known))
     said = fit_to_tell(Told(finished.error_class, finished.message, finished.traceback), known)
-    return End(outcome, *said, output, max(-1, finished.retry_after_ms))
+    retry_after_ms = finished.retry_after_ms if is_wait(finished.retry_after_ms) else -1
+    return End(outcome, *said, output, retry_after_ms)
 
 
 def _is_out_of_time(ended: Ended, limits: Limits) -> bool:

@@ -9,9 +9,14 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 
 import psycopg
+
+from shardwheel.errors import RefusedError
 
 _CONFLICTS = {"40001", "40P01"}
 # By class: connection, resources, operator intervention (cancelled, shutting down), system error.
@@ -20,6 +25,8 @@ _UNAVAILABLE_CLASSES = {"08", "53", "57", "58"}
 _LOCK_NOT_AVAILABLE = "55P03"
 # Every session is opened on a server that takes writes: this one was demoted since.
 _READ_ONLY = "25006"
+# By class: wrong data, a constraint, a limit of the server's own.
+_REFUSED_CLASSES = {"22", "23", "54"}
 _FATAL = {"FATAL", "PANIC"}
 
 
@@ -47,3 +54,16 @@ def meaning_of(error: psycopg.Error, *, closed: bool) -> Meaning:
     if state == _LOCK_NOT_AVAILABLE or state[:2] in _UNAVAILABLE_CLASSES:
         return Meaning.UNAVAILABLE
     return Meaning.THEIRS
+
+
+@contextmanager
+def data_may_be_refused() -> Iterator[None]:
+    """A `RefusedError` for data that can't be packed, or that the server does not take, however often."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if (error.sqlstate or "")[:2] not in _REFUSED_CLASSES:
+            raise
+        raise RefusedError(f"{type(error).__name__}: {error.diag.message_primary}") from error
+    except (ValueError, struct.error) as error:
+        raise RefusedError(f"{type(error).__name__}: {error}") from error

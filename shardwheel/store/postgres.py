@@ -41,6 +41,7 @@ from shardwheel.store import (
     tallies,
     workers,
 )
+from shardwheel.store.failures import data_may_be_refused
 from shardwheel.store.pool import Pool
 from shardwheel.wire import Fire, Result
 
@@ -139,7 +140,8 @@ class PostgresStore:
         return await self._pool.run(dag_inputs.load_inputs, execution_id)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
-        return await self._pool.run(settle.settle, results)
+        with data_may_be_refused():
+            return await self._pool.run(settle.settle, results)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self._pool.run(workers.announce_worker, worker)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shardwheel.execution import ExecutionState
+from shardwheel.handler import LONGEST_WAIT_MS
 from shardwheel.retry import Backoff, Decision, History, decide, wait_ms
 from shardwheel.wire import Outcome
 
@@ -42,6 +43,13 @@ def test_failures_wait_by_the_backoff_until_the_retries_are_used_up() -> None:
 def test_the_handler_may_say_when() -> None:
     assert after(Outcome.RETRYABLE, retry_after_ms=5).due_ms == 1_000_005
     assert after(Outcome.RETRYABLE, retry_after_ms=0).due_ms == 1_000_000
+
+
+@pytest.mark.parametrize("wish", [-2, LONGEST_WAIT_MS + 1, 10**13])
+def test_a_wish_beyond_all_waits_falls_back_to_the_backoff(wish: int) -> None:
+    assert after(Outcome.RETRYABLE, retry_after_ms=wish).due_ms == 1_030_000
+    longest = after(Outcome.RETRYABLE, retry_after_ms=LONGEST_WAIT_MS)
+    assert longest.due_ms == 1_000_000 + LONGEST_WAIT_MS
 
 
 def test_fatal_errors_and_a_second_time_out_are_given_up() -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from trio.testing import trio_test
 
+from shardwheel.errors import RefusedError
 from shardwheel.execution import Claimed, Settled
 from shardwheel.limits import Tally, TaskName
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
 from shardwheel.store.requests import cancel_execution
 from shardwheel.store.settle import settle
 from shardwheel.wire import Outcome
@@ -167,3 +172,15 @@ def test_a_stale_result_beside_the_current_one_is_not_counted(gate: Gate) -> Non
         )
     assert (settled.by_state, settled.stale) == ({"succeeded": 1}, 1)
     assert settled.tallies == {TaskName("t", "work"): Tally(runs=1)}
+
+
+@pytest.mark.parametrize("fields", [{"output": b"{"}, {"output": b"\xff"}, {"ended_ms": 10**17}])
+@trio_test
+async def test_a_result_that_can_not_be_stored_is_refused_by_name(gate: Gate, fields: dict[str, Any]) -> None:
+    good, bad = claimed_fires(gate, 2)
+    async with Pool(gate.dsn, name="results", size=1) as pool:
+        store = PostgresStore(pool)
+        with pytest.raises(RefusedError):
+            await store.settle([result_of(good), result_of(bad, **fields)])
+        assert (await store.settle([result_of(good)])).by_state == {"succeeded": 1}
+    assert gate.state(bad) == ("running", None, 1)

@@ -9,6 +9,8 @@ import trio
 
 from shardwheel.errors import UsageError
 from shardwheel.memory.leases import Faults
+from shardwheel.memory.rows import EXECUTIONS, Execution
+from shardwheel.partition import partition_of
 from shardwheel.ports import Delete, PartitionState, Put
 from shardwheel.records import DRAIN, pin_key
 from shardwheel.topics import JOB_TOPICS
@@ -292,3 +294,31 @@ def test_what_cannot_be_read_keeps_its_t_through_a_hand_over_too() -> None:
             assert min(cluster.published(jobs[partition])) - created_ms < 1_000
 
     play(story)
+
+
+def test_a_waiting_row_with_an_impossible_due_time_ends_no_shard_and_is_named() -> None:
+    async def story(cluster: Cluster) -> None:
+        jobs = await cluster.create_every("100ms")
+        _plant_impossible(cluster, jobs[0])
+        (alone,) = await cluster.start("a")
+        _plant_impossible(cluster, jobs[1])
+        await trio.sleep(3)
+        assert alone.errors == []
+        for job_id in jobs.values():
+            check_whole(cluster, job_id, 100)
+        answer = await alone.service.health.route(b"")
+        assert answer.status == 200
+        assert b"due at 10000000000000 ms" in answer.body
+
+    play(story)
+
+
+def _plant_impossible(cluster: Cluster, job_id: bytes) -> None:
+    """A row that nothing of ours writes."""
+    execution_id = b"e" * 15 + job_id[-1:]
+    row = Execution(
+        execution_id, "acme", partition_of(job_id), job_id, 0, "schedule", "retry_wait", 0, 10**13
+    )
+    transaction = cluster.postgres.begin()
+    transaction.put(EXECUTIONS, row.execution_id, row._replace(changed_xid=transaction.xid))
+    transaction.commit()

@@ -194,3 +194,22 @@ def test_a_job_whose_schedule_cannot_be_read_is_left_out_and_named_until_it_can(
     holding.take_jobs([every(1_000, job_id=b"l" * 16, version=2)], NEW)
     assert holding.unreadable == {}
     assert {fire.job_id for fire in due(holding, NOON_MS + 1_000)} == {JOB_ID, b"l" * 16}
+
+
+def test_a_waiting_execution_without_a_possible_due_time_is_left_out_and_named_until_it_has_one() -> None:
+    holding = make()
+    good, lost, ancient = b"g" * 16, b"l" * 16, b"a" * 16
+    holding.take_waiting([waiting(NOON_MS, execution_id=lost)])
+    holding.take_waiting(
+        [
+            waiting(11_795_003_200_000, execution_id=lost),
+            waiting(NOON_MS, execution_id=good),
+            waiting(-1, execution_id=ancient, partition=8),
+        ]
+    )
+    assert {one: partition for one, (partition, _) in holding.impossible.items()} == {lost: 7, ancient: 8}
+    assert [fire.execution_id for fire in due(holding, NOON_MS)] == [good]
+    holding.forget([8])
+    holding.take_waiting([waiting(NOON_MS + 1, execution_id=lost)])
+    assert holding.impossible == {}
+    assert [fire.execution_id for fire in due(holding, NOON_MS + 1)] == [lost]

@@ -199,3 +199,26 @@ def leave_one_behind(ctx: Any, params: Any) -> int:
 @handler("interfaces", isolated=True)
 def interfaces(ctx: Any, params: Any) -> list[str]:
     return [name for _, name in socket.if_nameindex()]
+
+
+@handler("peep", isolated=True)
+def peep(ctx: Any, params: Any) -> str:
+    """Look into the memory of another process of the same user, confined as an attempt is."""
+    other = os.fork()
+    if other == 0:
+        signal.pause()
+    try:
+        with Path(f"/proc/{other}/mem").open("rb"):
+            return "open"
+    except PermissionError:
+        return "refused"
+    finally:
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+
+
+@handler("look_at_self", isolated=True)
+def look_at_self(ctx: Any, params: Any) -> str:
+    """What ordinary code does by way of /proc/self: closing files before an exec, for one."""
+    assert list(Path("/proc/self/fd").iterdir())
+    return subprocess.run(["echo", "well"], stdout=subprocess.PIPE, text=True, check=True).stdout

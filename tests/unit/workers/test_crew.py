@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
@@ -57,12 +58,16 @@ class Rig:
 def with_crew(play: Callable[[Rig], Awaitable[None]], **handlers: Function) -> None:
     """Play a scene under a clock that jumps over what nobody does anything in."""
 
+    played = []
+
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             await play(Rig(nursery, **handlers))
+            played.append(play)
             nursery.cancel_scope.cancel()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert played, "a cancellation of the crew has ended the scene"
 
 
 async def nothing(ctx: Any, params: Any) -> None:
@@ -206,6 +211,70 @@ def test_what_a_handler_raises_while_it_is_cut_off_ends_nobody_else() -> None:
         assert rig.outcomes == {1: Outcome.TIMED_OUT, 2: Outcome.SUCCEEDED}
 
     with_crew(play, messy=messy, sleep=sleep)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncio.CancelledError(),
+        KeyboardInterrupt(),
+        SystemExit(3),
+        GeneratorExit(),
+        BaseExceptionGroup("both", [asyncio.CancelledError(), ValueError()]),
+    ],
+)
+def test_nothing_that_a_handler_raises_ends_anybody_else(error: BaseException) -> None:
+    async def waits(ctx: Any, params: Any) -> None:
+        await trio.sleep(1)
+        raise error
+
+    async def while_cut_off(ctx: Any, params: Any) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise error
+
+    async def play(rig: Rig) -> None:
+        tasks = {1: "waits", 2: "while_cut_off", 3: "nothing"}
+        rig.take_on(*(claimed(number, task, timeout_ms=9_000) for number, task in tasks.items()))
+        await trio.sleep(20)
+        assert rig.outcomes == {1: Outcome.FAILED, 2: Outcome.TIMED_OUT, 3: Outcome.SUCCEEDED}
+        assert rig.ends[1].error_class == type(error).__name__
+
+    with_crew(play, waits=waits, while_cut_off=while_cut_off, nothing=nothing)
+
+
+def test_a_cancellation_that_a_handler_kept_is_an_error_like_others() -> None:
+    async def keeps(ctx: Any, params: Any) -> None:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled as error:
+                kept = error
+        raise kept
+
+    async def play(rig: Rig) -> None:
+        rig.take_on(claimed(1, "keeps"), claimed(2, "nothing"))
+        await wait_all_tasks_blocked()
+        assert rig.ends[1].error_class == "Cancelled"
+        assert rig.outcomes == {1: Outcome.FAILED, 2: Outcome.SUCCEEDED}
+
+    with_crew(play, keeps=keeps, nothing=nothing)
+
+
+def test_a_crew_that_is_let_go_ends_whatever_its_handlers_raise_then() -> None:
+    async def stubborn(ctx: Any, params: Any) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise KeyboardInterrupt
+
+    async def play(rig: Rig) -> None:
+        rig.take_on(claimed(1, "stubborn"))
+        await wait_all_tasks_blocked()
+
+    with_crew(play, stubborn=stubborn)
 
 
 @trio_test

@@ -143,6 +143,13 @@ async def test_a_child_has_a_session_and_no_privilege() -> None:
 
 
 @trio_test
+async def test_nobody_of_the_same_user_reads_an_attempts_memory() -> None:
+    async with isolating() as rig:
+        assert value(await rig.call("peep")) == "refused"
+        assert value(await rig.call("look_at_self")) == "well\n"
+
+
+@trio_test
 async def test_a_network_of_its_own_leads_nowhere() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -64,7 +64,7 @@ def play() -> None:
         ours.sendall(encode(Setup(MODULE)))
         ready = receive(ours)
         assert isinstance(ready, Ready) and not ready.refused, ready
-        said = {task: _ended(ours, task) for task in ("look", "hoard", "interfaces")}
+        said = {task: _ended(ours, task) for task in ("look", "hoard", "interfaces", "peep", "look_at_self")}
     os.waitpid(pid, 0)
     sys.stdout.buffer.write(msgspec.json.encode({"warnings": ready.warnings, **said}))
 
@@ -77,5 +77,7 @@ def test_a_plain_user_isolates_too() -> None:
     seen = msgspec.json.decode(b64decode(said["look"]["output"]))
     assert (seen["user"], int(seen["capabilities"], 16), seen["no_new_privileges"]) == (NOBODY, 0, "1")
     assert said["hoard"]["error_class"] == "MemoryLimitExceeded"
+    assert b64decode(said["peep"]["output"]) == b'"refused"'
+    assert b64decode(said["look_at_self"]["output"]) == b'"well\\n"'
     if not said["warnings"]:
         assert b64decode(said["interfaces"]["output"]) == b'["lo"]'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections.abc import Callable
@@ -102,6 +103,41 @@ async def test_the_trace_is_that_of_the_claim_or_is_made_from_the_id() -> None:
     assert (await run(handler, trace=given)).output == f'["{given}","{"a" * 32}"]'.encode()
     name = "0" * 31 + "1"
     assert (await run(handler)).output == f'["00-{name}-{name[16:]}-01","{name}"]'.encode()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+@trio_test
+async def test_whatever_a_plain_handler_raises_is_its_own(error: BaseException) -> None:
+    def handler(ctx: Any, params: Any) -> None:
+        raise error
+
+    end = await run(handler)
+    assert (end.outcome, end.error_class) == (Outcome.FAILED, type(error).__name__)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_plain", [False, True])
+@trio_test
+async def test_what_goes_on_after_the_end_leaves_no_word(is_plain: bool, fails: bool) -> None:
+    kept: list[Any] = []
+    notes = Notes(ListeningStore(), trio.lowlevel.current_clock().current_time)
+
+    def plain(ctx: Any, params: Any) -> None:
+        kept.append(ctx)
+        if fails:
+            raise ValueError
+
+    async def waits(ctx: Any, params: Any) -> None:
+        plain(ctx, params)
+
+    handler = Handler("work", plain if is_plain else waits, "short", None, not is_plain)
+    attempt = begin()
+    with trio.CancelScope() as scope:
+        await attempt.call(handler, workshop(notes), scope)
+    (ctx,) = kept
+    ctx.log("too late")
+    ctx.progress(99)
+    assert not notes.has(attempt.claimed)
 
 
 @trio_test

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from shardwheel.errors import UsageError
 from shardwheel.workers.secrets import (
+    BLOT,
     EnvironmentSecrets,
     FileSecrets,
     SecretError,
@@ -87,3 +91,27 @@ def test_secrets_are_blotted_out_of_texts_and_of_json() -> None:
     secret = KNOWN["smtp.password"]
     assert blotted_json((secret,), b'{"x":"a\\"b\\\\c\\nd","y":1}') == b'{"x":"[secret]","y":1}'
     assert blotted_json((), b'"x"') == b'"x"'
+
+
+@pytest.mark.parametrize("secret", ["BEGIN\nkey\tü\\\nEND", "it's", 'say "it\'s"', "\x7f\u2028abc"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda secret: f"no { ({'key': secret})!r}",
+        lambda secret: repr(f"'key' is \"{secret}\""),
+        ascii,
+        json.dumps,
+        lambda secret: json.dumps(secret, ensure_ascii=False),
+        lambda secret: msgspec.json.encode([secret]).decode(),
+    ],
+)
+def test_secrets_are_blotted_out_however_they_are_escaped(secret: str, write: Callable[[str], str]) -> None:
+    blank = write("hunter22").replace("hunter22", BLOT)
+    quotes = str.maketrans("", "", "\"'\\")  # Which quotes are around it depends on the secret.
+    assert blotted((secret,), write(secret)).translate(quotes) == blank.translate(quotes)
+    data = msgspec.json.encode(write(secret))
+    assert msgspec.json.decode(blotted_json((secret,), data)).translate(quotes) == blank.translate(quotes)
+
+
+def test_of_two_secrets_the_longer_one_goes_first() -> None:
+    assert blotted(("abcd", "abcdefgh"), "abcdefgh abcd") == "[secret] [secret]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shardwheel.errors import UsageError
@@ -13,7 +14,9 @@ LOOP: list[Any] = []
 LOOP.append(LOOP)
 
 
-@pytest.mark.parametrize("value", [None, {"a": [1, "ü", 2.5]}, r"\u0000", "\\\\u0000", "a" * 98])
+@pytest.mark.parametrize(
+    "value", [None, {"a": [1, "ü", 2.5]}, r"\u0000", "\\\\u0000", "a" * 98, msgspec.Raw(b"[1]")]
+)
 def test_json_that_can_be_stored(value: Any) -> None:
     assert encode_json("output", value, 100)
 
@@ -27,6 +30,10 @@ def test_json_that_can_be_stored(value: Any) -> None:
         (object(), "can't be written as JSON"),
         ("\ud800", "can't be written as JSON"),
         (LOOP, "can't be written as JSON"),
+        (msgspec.Raw(b"{"), "can't be written as JSON"),
+        ([msgspec.Raw(rb'"\ud800"')], "can't be written as JSON"),
+        ({"a": msgspec.Raw(b'"\xff"')}, "can't be written as JSON"),
+        (msgspec.Raw(rb'"\u0000"'), "NUL"),
         ("a" * 99, "it has 101 bytes; at most 100"),
     ],
 )

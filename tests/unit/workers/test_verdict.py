@@ -46,6 +46,11 @@ def test_what_the_child_said_counts_more_than_how_it_died() -> None:
     assert (end.outcome, end.message, end.retry_after_ms) == (Outcome.RETRYABLE, "later", 50)
 
 
+@pytest.mark.parametrize("wish", [-7, 10**13])
+def test_a_wait_that_is_none_becomes_the_backoff(wish: int) -> None:
+    assert verdict(Ended(Finished("retryable", retry_after_ms=wish), 0), LIMITS, ()).retry_after_ms == -1
+
+
 def test_what_a_child_says_is_cut_and_blotted() -> None:
     finished = Finished("failed", "E" * 999, "m" * 99_999, "t" * 99_999 + "hidden")
     end = verdict(Ended(finished, 0), LIMITS, ("hidden",))

@@ -1,0 +1,82 @@
+"""The result processor: one result that the store refuses ends by itself, and those beside it are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+import trio
+from trio.testing import MockClock
+
+from shardwheel.errors import RefusedError
+from shardwheel.execution import Settled
+from shardwheel.limits import Tally, TaskName
+from shardwheel.memory.bus import MemoryBus
+from shardwheel.memory.kafka_server import MemoryKafka
+from shardwheel.ports import Message
+from shardwheel.results.processor import Processor
+from shardwheel.service import Service
+from shardwheel.topics import RESULTS, result_topics
+from shardwheel.wire import FORMAT_VERSION, Outcome, Result, encode_result
+
+LIMIT_S = 60.0
+
+
+class RefusingStore:
+    """Takes a batch as a whole or not at all, as a transaction does."""
+
+    def __init__(self, refuses: Callable[[Result], bool]) -> None:
+        self._refuses = refuses
+        self.settled: list[Result] = []
+
+    async def settle(self, results: Sequence[Result]) -> Settled:
+        await trio.lowlevel.checkpoint()
+        if any(map(self._refuses, results)):
+            raise RefusedError("InvalidTextRepresentation: invalid input syntax for type json")
+        self.settled += results
+        return Settled({"succeeded": len(results)}, 0, {})
+
+    async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
+        raise AssertionError("nothing was counted")
+
+
+def result(number: int, output: bytes = b"1") -> Result:
+    ids = number.to_bytes(16, "big"), bytes(16)
+    plain = Result(FORMAT_VERSION, *ids, 0, 1, bytes(16), Outcome.SUCCEEDED, 1, 2, "w")
+    return msgspec.structs.replace(plain, message="words", traceback="more words", output=output)
+
+
+def settled(store: RefusingStore, *results: Result) -> dict[int, Result]:
+    """What the store took of these, once the processor has committed them all."""
+    kafka = MemoryKafka()
+    kafka.create(result_topics(1))
+
+    async def play() -> None:
+        service, bus = Service("results"), MemoryBus(kafka)
+        messages = [Message(RESULTS, 0, one.execution_id, encode_result(one)) for one in results]
+        producer = bus.producer()
+        await producer.wait_acknowledged(producer.publish(messages))
+        processor = Processor(service, store, bus)
+        with trio.fail_after(LIMIT_S):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(processor._run)
+                await trio.sleep(5)
+                service.stop()
+
+    trio.run(play, clock=MockClock(autojump_threshold=0))
+    return {int.from_bytes(one.execution_id, "big"): one for one in store.settled}
+
+
+def test_a_refused_result_ends_as_fatal_without_its_words_and_the_others_as_they_are() -> None:
+    store = RefusingStore(lambda one: one.output == b"{")
+    found = settled(store, result(1), result(2, b"{"), result(3))
+    assert found[1] == result(1)
+    assert found[3] == result(3)
+    refused = found[2]
+    assert (refused.outcome, refused.output, refused.traceback) == (Outcome.FATAL, b"", "")
+    assert refused.message.startswith("its result could not be stored: InvalidTextRepresentation")
+
+
+def test_what_is_refused_even_without_its_words_is_passed_over() -> None:
+    store = RefusingStore(lambda one: one.execution_id[-1] == 2)
+    assert list(settled(store, result(1), result(2), result(3))) == [1, 3]
