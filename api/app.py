@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -19,9 +19,23 @@ from litestar import Litestar, Request, Response
 from litestar.datastructures import State
 from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
+from litestar.response import Stream
 from litestar.types import Receive, Scope, Send
 
-from shardwheel.api import cluster, dead_letters, executions, health, job_commands, jobs, tasks
+from shardwheel.api import (
+    alerts,
+    cluster,
+    dead_letters,
+    events,
+    executions,
+    health,
+    job_commands,
+    job_page,
+    jobs,
+    steering,
+    tasks,
+    wheel,
+)
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import Desk
 from shardwheel.api.errors import BROKEN, refusal_of
@@ -61,11 +75,16 @@ DOCUMENT = Route(
 )
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *job_page.ROUTES,
     *job_commands.ROUTES,
     *executions.ROUTES,
     *tasks.ROUTES,
     *dead_letters.ROUTES,
     *cluster.ROUTES,
+    *wheel.ROUTES,
+    *events.ROUTES,
+    *steering.ROUTES,
+    *alerts.ROUTES,
     DOCUMENT,
     *health.ROUTES,
 )
@@ -111,7 +130,7 @@ class _Front:
     def handler(self, route: Route, prefix: str) -> HTTPRouteHandler:
         measured = API_REQUEST.labels(route.name)
 
-        async def serve(request: ServedRequest) -> Response[bytes]:
+        async def serve(request: ServedRequest) -> Response[Any]:
             begun_at_s = time.perf_counter()
             try:
                 return await self._serve(route, request)
@@ -123,7 +142,7 @@ class _Front:
         path = re.sub(r"\{(\w+)\}", r"{\1:str}", verb_split_off(prefix + route.path))
         return HTTPRouteHandler(path, http_method=route.method, status_code=route.status)(serve)
 
-    async def _serve(self, route: Route, request: ServedRequest) -> Response[bytes]:
+    async def _serve(self, route: Route, request: ServedRequest) -> Response[Any]:
         if self._under_way >= MOST_UNDER_WAY:
             raise UnavailableError("too many requests at once; try again in a moment")
         self._under_way += 1
@@ -131,13 +150,17 @@ class _Front:
             caller = self._admit(route, request)
             query = Query(request.scope["query_string"], (word.name for word in route.query))
             if route.body is None:
-                reply = await route.answer(Ask(self._desk, caller, request.path_params, query, b""))
+                reply = await route.answer(
+                    Ask(self._desk, caller, request.path_params, query, b"", request.headers)
+                )
             else:
                 chunks = request.stream()
                 async with self._intake.body(request.headers, chunks, route.body_limit) as body:
                     reply = await route.answer(Ask(self._desk, caller, request.path_params, query, body))
         finally:
             self._under_way -= 1
+        if isinstance(reply.value, AsyncIterator):
+            return Stream(reply.value, media_type=reply.content_type, headers={"cache-control": "no-store"})
         content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
         return Response(content, status_code=reply.status, media_type=reply.content_type)
 

@@ -114,6 +114,12 @@ class RedriveBody(Small):
     params: Annotated[dict[str, Any], Meta(description="In place of the letter's own.")] | None = None
 
 
+class SilenceBody(Small):
+    for_: Annotated[Duration, Meta(description="For how long, 31 days at most; 0s ends it.")] = msgspec.field(
+        name="for", default="1h"
+    )
+
+
 class LettersBody(Small):
     """Which open dead letters; `all` must be said when nothing else is."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardwheel.api import examples, views
+from shardwheel.api import cluster_views, examples
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.partition import PARTITIONS
@@ -57,7 +57,7 @@ ROUTES = (
         shards,
         "The shards that are alive",
         "With their state, and how many partitions they own and mirror. As of a second ago.",
-        views.ShardPage,
+        cluster_views.ShardPage,
         examples.page(examples.SHARD),
     ),
     Route(
@@ -66,7 +66,7 @@ ROUTES = (
         partitions,
         "Every partition: who owns it, how far it was fired",
         "`jobs` counts your own active jobs in it.",
-        views.ShardPage,
+        cluster_views.ShardPage,
         examples.page(_with_id(examples.PARTITION)),
     ),
     Route(
@@ -75,7 +75,7 @@ ROUTES = (
         audit,
         "Who did what, latest first",
         "Every change through this API, with what was before and what is after.",
-        views.AuditPage,
+        cluster_views.AuditPage,
         examples.page(examples.AUDIT, "815"),
         query=(
             PAGE_WORDS[0],

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
+from shardwheel.api.quotas import Quotas
 from shardwheel.api.remembered import Remembered
+from shardwheel.api.telling import Telling
 from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import UnavailableError
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.creation import Found, Wish, create_all, read_jobs
+from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
+
+UNLIMITED = Quota()
+
+
+class Steered(NamedTuple):
+    """The cluster before and after. `moves`: how many partitions are to change their owner, as it stands."""
+
+    before: View
+    after: View
+    moves: int
+
+
+class Steering(Protocol):
+    """What can be asked of a cluster. Each call waits for etcd, so it is made from a thread."""
+
+    def drain(self, shard_id: str) -> Steered: ...
+    def undrain(self, shard_id: str) -> Steered: ...
+    def rebalance(self) -> Steered: ...
 
 
 class Desk(NamedTuple):
@@ -27,8 +49,12 @@ class Desk(NamedTuple):
     remembered: Remembered
     poke: Callable[[Iterable[int]], None]
     look: Callable[[], View | None]
+    steering: Steering
     health: Health
     is_stopping: Callable[[], bool]
+    doors: ShardDoors
+    telling: Telling
+    quotas: Quotas
     callbacks: CallbackRules = STRICT
 
     def cluster(self) -> View:
@@ -43,10 +69,27 @@ def open_desk(
     *,
     poke: Callable[[Iterable[int]], None],
     look: Callable[[], View | None],
+    steering: Steering,
     health: Health,
     is_stopping: Callable[[], bool],
     callbacks: CallbackRules = STRICT,
+    usual_quota: Quota = UNLIMITED,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
+    doors, telling = ShardDoors(), Telling(pool, look, is_stopping)
     remembered = Remembered(time.monotonic)
-    return Desk(pool, creations, readings, remembered, poke, look, health, is_stopping, callbacks)
+    return Desk(
+        pool=pool,
+        creations=creations,
+        readings=readings,
+        remembered=remembered,
+        poke=poke,
+        look=look,
+        steering=steering,
+        health=health,
+        is_stopping=is_stopping,
+        doors=doors,
+        telling=telling,
+        quotas=Quotas(pool, usual_quota, time.monotonic),
+        callbacks=callbacks,
+    )

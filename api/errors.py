@@ -24,12 +24,17 @@ class ForbiddenError(UsageError):
 class LimitedError(UsageError):
     """Too much in too short a time: later."""
 
+    def __init__(self, message: str, *, field: str | None = None, retry_after_s: int = RETRY_AFTER_S) -> None:
+        super().__init__(message, field=field)
+        self.retry_after_s = retry_after_s
+
 
 class Refusal(NamedTuple):
     status: int
     code: str
     message: str
     field: str | None = None
+    retry_after_s: int = RETRY_AFTER_S
 
     def body(self) -> bytes:
         inner: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -43,7 +48,7 @@ class Refusal(NamedTuple):
         if self.status == 413:
             # The rest of the body is not read: the connection can't be used again.
             return {"connection": "close"}
-        return {"retry-after": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
+        return {"retry-after": str(self.retry_after_s)} if self.status in (429, 503) else {}
 
 
 _KINDS: tuple[tuple[type[UsageError], int, str], ...] = (
@@ -62,7 +67,8 @@ def refusal_of(error: Exception) -> Refusal | None:
     """How to answer; None for what should never have happened."""
     if isinstance(error, UsageError):
         status, code = next((status, code) for kind, status, code in _KINDS if isinstance(error, kind))
-        return Refusal(status, code, str(error), error.field)
+        later_s = error.retry_after_s if isinstance(error, LimitedError) else RETRY_AFTER_S
+        return Refusal(status, code, str(error), error.field, later_s)
     if isinstance(error, UnavailableError):
         doubt = "; it may have been done: look before you repeat it" if error.maybe_applied else ""
         return Refusal(503, "unavailable", f"{error}{doubt}")

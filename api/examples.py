@@ -6,6 +6,7 @@ from typing import Any
 
 JOB_ID = "019a9e5c-7e1b-7c3a-8f21-0c9d3b7a5e10"
 EXECUTION_ID = "019a9e5c-a000-0011-9b1d-5a3c2f6e7d80"
+ALERT_ID = "5d2c8a0e-9b41-4f7e-8a36-1c0f7be2d945"
 LETTER_ID = "0c8f6a52-3d1e-4b7a-9c55-d2f04a9e6b13"
 
 JOB_POSTED: dict[str, Any] = {
@@ -88,6 +89,12 @@ EXPLANATION: dict[str, Any] = {
     "remedy": "Resume it: shardctl task resume email.send",
     "facts": {"job_id": JOB_ID},
 }
+SKIP: dict[str, Any] = {
+    "from": "2026-11-19T08:00:00.000Z",
+    "to": "2026-11-19T08:00:00.000Z",
+    "count": 1,
+    "reason": "overlap",
+}
 LOG_LINE: dict[str, Any] = {
     "attempt": 1,
     "number": 1,
@@ -130,6 +137,22 @@ SHARD: dict[str, Any] = {
     "version": "0.1.0",
     "started_at": "2026-11-19T14:00:00.000Z",
 }
+WHEEL: dict[str, Any] = {
+    "items": [{"id": "host-4711-9f86d081", "entries": 333_000, "counts": [1204, 880, 913, 1377]}],
+    "next_cursor": None,
+    "from": "2026-11-20T08:00:00.000Z",
+    "to": "2026-11-20T09:00:00.000Z",
+    "bucket_ms": 900_000,
+    "counts": [1204, 880, 913, 1377],
+    "complete": True,
+    "missing": [],
+}
+SHARD_LEFT: dict[str, Any] = {
+    "id": "host-4711-9f86d081",
+    "state": "draining",
+    "partitions": 85,
+    "drained": False,
+}
 PARTITION: dict[str, Any] = {
     "partition": 17,
     "state": "owned",
@@ -142,6 +165,23 @@ PARTITION: dict[str, Any] = {
     "behind_s": 0.4,
     "claimed_through": "2026-11-20T07:59:58.000Z",
     "epoch": 4,
+}
+ALERT: dict[str, Any] = {
+    "id": ALERT_ID,
+    "rule": "oldest_due",
+    "subject": "",
+    "state": "open",
+    "severity": "warning",
+    "value": 41.5,
+    "sentence": "The oldest due entry has waited for 41.5 s.",
+    "remedy": "Look at the shards: shardctl shard list",
+    "runbook": "docs/alerts.md#oldest_due",
+    "facts": {},
+    "opened_at": "2026-11-20T08:01:00.000Z",
+    "last_seen_at": "2026-11-20T08:01:20.000Z",
+    "notified_at": "2026-11-20T08:01:00.310Z",
+    "resolved_at": None,
+    "silenced_until": None,
 }
 AUDIT: dict[str, Any] = {
     "id": "815",

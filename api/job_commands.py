@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import uuid
 from hashlib import blake2b
-from itertools import islice
 
 from shardwheel.api import bodies, examples, views
+from shardwheel.api.job_page import coming_times
 from shardwheel.api.jobs import changed, find
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.ids import text_of
-from shardwheel.output import shown_time
 from shardwheel.store import alterations
-from shardwheel.times import END_MS, parse_time, refuse
+from shardwheel.times import parse_time, refuse
 
 MOST_TIMES = 1_000
 
@@ -38,6 +37,7 @@ async def resume(ask: Ask) -> Reply:
 
 async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.TriggerBody)
+    await ask.desk.quotas.admit_run(ask.tenant)
     execution_id, partition = await ask.desk.pool.run(
         ask.tenant,
         alterations.trigger,
@@ -67,10 +67,7 @@ async def backfill(ask: Ask) -> Reply:
 
 async def next_times(ask: Ask) -> Reply:
     count = ask.query.number("n", 10, MOST_TIMES)
-    job, now_ms = await find(ask)
-    times = job.timing.times_between(max(now_ms, job.effective_from_ms) - 1, END_MS - 1)
-    shown = [shown_time(time_ms) for time_ms in islice(times, count)] if job.state == "active" else []
-    return Reply({"items": shown})
+    return Reply({"items": coming_times(await find(ask), count)})
 
 
 def request_id(key: str | None) -> bytes:

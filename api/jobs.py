@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
-
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
@@ -36,6 +34,7 @@ PAGE_WORDS = (
 async def create(ask: Ask) -> Reply:
     posting = posted(decoded(ask.body), ask.desk.callbacks)
     ask.allowed(posting.task)
+    await ask.desk.quotas.admit(ask.tenant, [posting])
     found = await ask.desk.creations.ask(ask.tenant, Wish(posting, ask.actor))
     ask.desk.poke([found.job.partition])
     return Reply(views.shown_job(found), 201)
@@ -47,6 +46,7 @@ async def create_batch(ask: Ask) -> Reply:
     postings = await asyncio.to_thread(_batch, *given) if in_thread else _batch(*given)
     for posting in postings:
         ask.allowed(posting.task)
+    await ask.desk.quotas.admit(ask.tenant, postings)
     wishes = [Wish(posting, ask.actor) for posting in postings]
     found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
     ask.desk.poke({one.job.partition for one in found})
@@ -59,15 +59,6 @@ async def list_(ask: Ask) -> Reply:
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
     words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
     return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, **words))
-
-
-async def get(ask: Ask) -> Reply:
-    remembered = ask.desk.remembered
-    answer = remembered.get(ask.tenant, ask.id)
-    if answer is None:
-        answer = msgspec.json.encode(views.shown_job(await find(ask)))
-        remembered.keep(ask.tenant, ask.id, answer)
-    return Reply(answer)
 
 
 async def edit(ask: Ask) -> Reply:
@@ -184,15 +175,6 @@ ROUTES = (
             Word("tag", "With this tag.", "billing"),
             Word("q", "A part of the name or of the task, in any case.", "mail"),
         ),
-    ),
-    Route(
-        "GET",
-        "/jobs/{id}",
-        get,
-        "Read a job",
-        "As it stands, with its defaults filled in and its next scheduled time.",
-        views.JobView,
-        examples.JOB,
     ),
     Route(
         "PATCH",

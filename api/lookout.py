@@ -7,7 +7,8 @@ of partitions to poke. A poke is a hint: it may be lost, has a short limit, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 import httpx
 import trio
@@ -18,6 +19,7 @@ from shardwheel.ports import Leases
 from shardwheel.records import View, read_view
 from shardwheel.service import Service
 
+T = TypeVar("T")
 LOOK_S = 1.0
 POKE_LIMIT_S = 0.5
 # A shard reads its changes at each poke: a thousand jobs a second must not make it read a thousand times.
@@ -46,6 +48,16 @@ class Lookout:
         if self._token is not None:
             self._changed.update(partitions)
             self._token.run_sync_soon(self._wake_up, idempotent=True)
+
+    def errand(self, work: Callable[[Leases], Awaitable[T]]) -> T:
+        """Do something with etcd; the thread that asks waits for it. etcd's own time limit holds."""
+        token = self._token
+        if token is None:
+            raise UnavailableError("this process is starting or stopping")
+        try:
+            return trio.from_thread.run(work, self._leases, trio_token=token)
+        except (trio.RunFinishedError, trio.Cancelled) as error:
+            raise UnavailableError("this process is stopping", maybe_applied=True) from error
 
     async def _look(self) -> None:
         self._token = trio.lowlevel.current_trio_token()

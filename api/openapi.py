@@ -94,7 +94,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": "The id, as it was given." if name == "id" else "Its name.",
-            "schema": {"type": "string", "format": "uuid"} if name == "id" else {"type": "string"},
+            "schema": {"type": "string"} | ({"format": "uuid"} if name == "id" and route.id_is_uuid else {}),
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]

@@ -31,6 +31,7 @@ class Ask(NamedTuple):
     path: Mapping[str, str]
     query: Query
     body: bytes
+    headers: Mapping[str, str] = {}
 
     @property
     def tenant(self) -> str:
@@ -58,7 +59,7 @@ class Ask(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer: a value for JSON, or bytes as they are."""
+    """An answer: a value for JSON, bytes as they are, or a stream of them."""
 
     value: Any
     status: int = 200
@@ -94,6 +95,7 @@ class Route(NamedTuple):
     body_limit: int = ONE_LIMIT_BYTES
     query: tuple[Word, ...] = ()
     reply_type: str = "application/json"
+    id_is_uuid: bool = True
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ _ANYBODY = Rule(None)
 _VIEWER = Rule(Role.VIEWER)
 _PRODUCER = Rule(Role.PRODUCER, tasks=True)
 _OPERATOR = Rule(Role.OPERATOR, tasks=True)
+_ADMIN = Rule(Role.ADMIN)
 
 RULES: dict[str, Rule] = {
     "POST /jobs": _PRODUCER,
@@ -53,7 +54,14 @@ RULES: dict[str, Rule] = {
     "POST /tasks/{name}:resume": _OPERATOR,
     "GET /shards": Rule(Role.OPERATOR),
     "GET /partitions": Rule(Role.OPERATOR),
+    "GET /events": _VIEWER,
+    "GET /wheel": Rule(Role.OPERATOR),
+    "POST /rebalance": _ADMIN,
+    "POST /shards/{id}:drain": _ADMIN,
+    "POST /shards/{id}:undrain": _ADMIN,
     "GET /audit": Rule(Role.OPERATOR),
+    "GET /alerts": Rule(Role.OPERATOR),
+    "POST /alerts/{id}:silence": Rule(Role.OPERATOR),
     "GET /openapi.json": _ANYBODY,
     "GET /healthz": _ANYBODY,
     "GET /readyz": _ANYBODY,

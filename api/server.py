@@ -8,6 +8,7 @@ the requests that are under way.
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 
 import trio
@@ -37,7 +38,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def uvicorn_for(app: App) -> uvicorn.Server:
+def uvicorn_for(app: App, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
     """No WebSockets, no life cycle, no log of its own: the service has those that it wants."""
     config = uvicorn.Config(
         app,
@@ -52,6 +53,7 @@ def uvicorn_for(app: App) -> uvicorn.Server:
         backlog=BACKLOG,
         timeout_keep_alive=IDLE_LIMIT_S,
         timeout_graceful_shutdown=DRAIN_LIMIT_S,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
     )
     return uvicorn.Server(config)
 
@@ -59,10 +61,12 @@ def uvicorn_for(app: App) -> uvicorn.Server:
 class Server:
     """A loop of the service."""
 
-    def __init__(self, service: Service, app: App, listener: socket.socket) -> None:
+    def __init__(
+        self, service: Service, app: App, listener: socket.socket, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._service = service
         self._listener = listener
-        self._uvicorn = uvicorn_for(app)
+        self._uvicorn = uvicorn_for(app, tls)
 
     def add_to_service(self) -> None:
         self._service.add_loop("http", self._run)

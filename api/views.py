@@ -139,6 +139,23 @@ class ExecutionPage(View):
     next_cursor: Cursor
 
 
+class SkipView(View):
+    """Scheduled times that did not run, both ends included."""
+
+    from_: At = msgspec.field(name="from")
+    to: At
+    count: int
+    reason: str
+
+
+class FullJobView(JobView):
+    """The last three are there if `full` was asked for."""
+
+    next_times: list[At] | msgspec.UnsetType = msgspec.UNSET
+    executions: list[ExecutionView] | msgspec.UnsetType = msgspec.UNSET
+    skips: list[SkipView] | msgspec.UnsetType = msgspec.UNSET
+
+
 class ExplanationView(View):
     """Why it is as it is."""
 
@@ -206,27 +223,6 @@ class TaskView(View):
 
 class TaskPage(View):
     items: list[TaskView]
-    next_cursor: Cursor
-
-
-class ShardPage(View):
-    items: list[dict[str, Any]]
-    next_cursor: Cursor
-
-
-class AuditEntry(View):
-    id: str
-    at: At
-    actor: str
-    role: str
-    action: str
-    object_kind: str
-    object_id: str
-    details: Annotated[dict[str, Any], Meta(description="What was before and what is after.")]
-
-
-class AuditPage(View):
-    items: list[AuditEntry]
     next_cursor: Cursor
 
 

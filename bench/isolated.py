@@ -48,6 +48,9 @@ class _NoDesk:
     async def load_checkpoint(self, claimed: Claimed) -> bytes:
         return b"null"
 
+    async def load_inputs(self, claimed: Claimed) -> bytes:
+        return b'{"outputs": {}, "skipped_parents": []}'
+
 
 def bench_isolated(runs: int, say: Callable[[str], None]) -> Report:
     return trio.run(_measure, runs, say)

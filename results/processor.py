@@ -10,7 +10,7 @@ and the one that is refused again ends as fatal, without the words that its work
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -20,7 +20,7 @@ from shardwheel.batches import Batches
 from shardwheel.errors import RefusedError, UnavailableError, UsageError
 from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
-from shardwheel.metrics import DUPLICATES
+from shardwheel.metrics import DUPLICATES, tell_run_ends
 from shardwheel.ports import Bus, Record
 from shardwheel.results.tallies import Tallies, TallyStore
 from shardwheel.service import Service
@@ -39,8 +39,16 @@ class SettlingStore(TallyStore, Protocol):
 
 
 class Processor:
-    def __init__(self, service: Service, store: SettlingStore, bus: Bus) -> None:
+    def __init__(
+        self,
+        service: Service,
+        store: SettlingStore,
+        bus: Bus,
+        poke: Callable[[Iterable[int]], None] = lambda _partitions: None,
+    ) -> None:
+        """`poke` is told of partitions where something waits that is due now: a hint for their owners."""
         self._service = service
+        self._poke = poke
         self._store = store
         self._bus = bus
         self._tallies = Tallies(service, store)
@@ -98,6 +106,8 @@ class Processor:
             self.settled.update(settled.by_state)
             self._tallies.add(settled.tallies)
             DUPLICATES.labels("settle").inc(settled.stale)
+            tell_run_ends(settled.resolved.ends)
+            self._poke(settled.resolved.queued)
             self._service.health.well("settle")
             return
 

@@ -172,15 +172,16 @@ class Holding:
     def due(self, now_ms: int, out: list[Message], backlog: list[tuple[int, Message]]) -> int:
         """Advance to now. What is due goes to `out`, what is to be caught up to `backlog`, each with its
         partition; afterwards nothing with a fire time up to now is left in the wheel, so T may follow.
-        Returns the oldest fire time that was due (now, if nothing was)."""
+        Returns the oldest fire time that was due (now, if nothing was). What came in late, such as an
+        execution that was held, is as old as the last advance: no tick before could have fired it."""
         wheel = self.wheel
-        oldest_ms = now_ms
+        oldest_ms, stand_ms = now_ms, wheel.stand_ms
         while due := wheel.advance(now_ms):
             rows = np.array(due, np.int64)
             if self._gone:
                 rows = self._without_forgotten(rows)
             if len(rows):
-                oldest_ms = min(oldest_ms, wheel.due_ms[int(rows[0])])
+                oldest_ms = min(oldest_ms, max(stand_ms, wheel.due_ms[int(rows[0])]))
                 self._fire(rows, now_ms, out, backlog)
         return oldest_ms
 

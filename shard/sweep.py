@@ -11,9 +11,10 @@ from shardwheel.execution import (
     Counts,
     EndingPage,
     HoldPages,
+    Resolved,
     ResultsStand,
 )
-from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG
+from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG, tell_run_ends
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
 from shardwheel.topics import RESULTS, RESULTS_GROUP, result_topics
@@ -25,6 +26,8 @@ class SweepStore(Protocol):
     """What the sweep asks of the store."""
 
     async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> dict[str, int]: ...
+    async def sweep_tasks(self, partitions: list[int], stand: ResultsStand) -> Resolved: ...
+    async def sweep_runs(self, partitions: list[int], after: bytes) -> tuple[Resolved, bytes]: ...
     async def sweep_held(self, partitions: list[int], pages: HoldPages) -> HoldPages: ...
     async def sweep_slots(self, partitions: list[int]) -> int: ...
     async def sweep_completed(self, partitions: list[int], after: EndingPage) -> tuple[int, EndingPage]: ...
@@ -44,13 +47,13 @@ class Sweep:
         self._poke = poke
         self._hold_pages = FIRST_PAGES
         self._ending_page = FIRST_ENDING
+        self._run_page = bytes(16)
         self._rounds = 0
 
     async def run_once(self, mine: list[int]) -> None:
         if not mine:
             _tell(Counts({}, 0))
             return
-        await self._store.sweep_lost(mine, await self._results_stand())
         self._hold_pages = await self._store.sweep_held(mine, self._hold_pages)
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
@@ -60,9 +63,20 @@ class Sweep:
         if self._rounds % 30 == 0:
             await self._store.sweep_overdue(mine)
             await self._store.sweep_slots(mine)
+            resolved, self._run_page = await self._store.sweep_runs(mine, self._run_page)
+            self._go_on_from(resolved)
         if self._rounds % 1800 == 0:
             await self._store.make_months()
         self._rounds += 1
+        # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
+        stand = await self._results_stand()
+        await self._store.sweep_lost(mine, stand)
+        self._go_on_from(await self._store.sweep_tasks(mine, stand))
+
+    def _go_on_from(self, resolved: Resolved) -> None:
+        tell_run_ends(resolved.ends)
+        if resolved.queued:
+            self._poke()
 
     async def _results_stand(self) -> ResultsStand:
         specs = result_topics(self._topic_partitions)

@@ -13,6 +13,8 @@ from shardwheel.bench.commands import app as bench_app
 from shardwheel.commands.alerts import app as alerts_app
 from shardwheel.commands.api import api
 from shardwheel.commands.audit import app as audit_app
+from shardwheel.commands.dag import app as dag_app
+from shardwheel.commands.dag_hands import cancel, force_complete, rerun, skip
 from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.execution import app as execution_app
@@ -48,6 +50,11 @@ job_app.command("update")(update_job)
 job_app.command("next")(next_times)
 job_app.command("backfill")(backfill_job)
 app.add_typer(task_app, name="task")
+app.add_typer(dag_app, name="dag")
+dag_app.command("force-complete")(force_complete)
+dag_app.command("skip")(skip)
+dag_app.command("rerun")(rerun)
+dag_app.command("cancel")(cancel)
 app.add_typer(shard_app, name="shard")
 shard_app.command("list")(list_shards)
 shard_app.command("show")(show_shard)

@@ -58,23 +58,45 @@ class Claimed(NamedTuple):
     timeout_ms: int
     claim_token: bytes
     trace: str = ""
+    dag_run_id: bytes = b""
 
 
 class ClaimReply(NamedTuple):
-    """What became of a batch: what may run, what was put on record otherwise, by state and reason."""
+    """What became of a batch: what may run, what was put on record otherwise, by state and reason, and the
+    partitions where roots of DAGs wait now."""
 
     claimed: list[Claimed]
     recorded: dict[tuple[str, str], int]
     duplicates: int
+    queued: frozenset[int] = frozenset()
+
+
+class RunEnd(NamedTuple):
+    """A DAG's run that ended: how, and whether in time (None: nobody promised any)."""
+
+    outcome: str
+    in_time: bool | None
+
+
+class Resolved(NamedTuple):
+    """What followed from tasks of DAGs that were over: partitions where something waits now, runs that
+    ended."""
+
+    queued: frozenset[int] = frozenset()
+    ends: tuple[RunEnd, ...] = ()
+
+    def and_also(self, other: Resolved) -> Resolved:
+        return Resolved(self.queued | other.queued, self.ends + other.ends)
 
 
 class Settled(NamedTuple):
-    """What became of a batch of results: how many by state, how many were of no current attempt, and how
-    the runs of each task type ended."""
+    """What became of a batch of results: how many by state, how many were of no current attempt, how the runs
+    of each task type ended, and what followed in DAGs."""
 
     by_state: dict[str, int]
     stale: int
     tallies: dict[TaskName, Tally]
+    resolved: Resolved = Resolved()
 
 
 class Claimant(NamedTuple):
@@ -135,13 +157,15 @@ class ResultsStand(NamedTuple):
 
 
 class HoldPages(NamedTuple):
-    """How far a sweep has come among the jobs that hold something: (tenant, job) by reason."""
+    """How far a sweep has come among those that hold something: (tenant, job), and (tenant, task) by reason
+    (none: at the beginning)."""
 
     paused: tuple[str, str]
     overlap: tuple[str, str]
+    by_task: Mapping[str, tuple[str, str]]
 
 
-FIRST_PAGES = HoldPages(("", ""), ("", ""))
+FIRST_PAGES = HoldPages(("", ""), ("", ""), {})
 
 
 class EndingPage(NamedTuple):

@@ -7,7 +7,7 @@ it never touches stay without samples (labelled ones) or at zero.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
@@ -75,6 +75,7 @@ HELD = Gauge("shardwheel_held", "Executions held, by reason.", ["reason"])
 DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has dealt with.")
 CALLBACKS = Counter("shardwheel_callbacks_total", "Callbacks tried, by what became of it.", ["outcome"])
 DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
+DAG_SLA = Counter("shardwheel_dag_sla_total", "DAG runs with an sla_s, by whether they kept it.", ["outcome"])
 DUPLICATES = Counter("shardwheel_duplicates_total", "Duplicates dropped, by where.", ["where"])
 SKIPS = Counter("shardwheel_skips_total", "Scheduled times skipped, by reason.", ["reason"])
 ABANDONED = Gauge("shardwheel_abandoned_handlers", "Handlers that run on after their attempt was given up.")
@@ -85,6 +86,14 @@ CLOCK_UNCERTAINTY = Gauge(
 HORIZON_AGE = Gauge("shardwheel_horizon_age_seconds", "Age of the change feed's horizon.")
 FLOOR_AGE = Gauge("shardwheel_floor_age_seconds", "Age of the oldest partition's claim floor.")
 API_REQUEST = Histogram("shardwheel_api_request_seconds", "Time to answer a request.", ["route"])
+
+
+def tell_run_ends(ends: Iterable[tuple[str, bool | None]]) -> None:
+    """DAG runs that ended: how, and whether in time (None: nobody promised any)."""
+    for outcome, in_time in ends:
+        DAG_RUNS.labels(outcome).inc()
+        if in_time is not None:
+            DAG_SLA.labels("met" if in_time else "missed").inc()
 
 
 def exposition() -> bytes:

@@ -45,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     http_host: str = "127.0.0.1"
     http_port: int = 0
+    http_tls_cert: str = ""
+    http_tls_key: str = ""
     secret: str = ""
     former_secrets: tuple[str, ...] = ()
     jwt_algorithm: str = "HS256"
@@ -71,6 +73,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     alert_oldest_due_s: int = 30
     alert_horizon_age_s: int = 60
     alert_floor_age_s: int = 300
+    tenant_submissions_per_s: int = 0
+    tenant_active_jobs: int = 0
+    tenant_params_bytes: int = 0
     log_level: str = "info"
     log_format: str = ""
 
@@ -215,6 +220,9 @@ def _check(settings: Settings) -> None:
         "keep_dead_letters_d": (1, 3650),
         "keep_audit_d": (1, 3650),
         "keep_deleted_jobs_d": (1, 3650),
+        "tenant_submissions_per_s": (0, 1_000_000),
+        "tenant_active_jobs": (0, 1_000_000_000),
+        "tenant_params_bytes": (0, 65_536),
         "alert_oldest_due_s": (1, 86_400),
         "alert_horizon_age_s": (1, 86_400),
         "alert_floor_age_s": (1, 86_400),
@@ -228,6 +236,9 @@ def _check(settings: Settings) -> None:
             f"jwt_algorithm: {settings.jwt_algorithm!r} is not supported; give HS256, RS256 or ES256",
             field="jwt_algorithm",
         )
+    if bool(settings.http_tls_cert) != bool(settings.http_tls_key):
+        missing = "http_tls_key" if settings.http_tls_cert else "http_tls_cert"
+        raise UsageError(f"{missing}: is missing; TLS wants a certificate and its key", field=missing)
     if settings.log_format not in ("", "pretty", "json"):
         raise UsageError(
             f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"

@@ -31,6 +31,15 @@ def shard_rows(view: View) -> list[dict[str, Any]]:
     ]
 
 
+def shard_left(view: View, shard_id: str) -> dict[str, Any]:
+    """What a drain or its end left: a shard may end while it drains, and is then drained too."""
+    state = "gone"
+    if shard_id in view.members:
+        state = "draining" if view.is_draining(shard_id) else str(view.members[shard_id].state)
+    owned = len(view.owned_by(shard_id))
+    return {"id": shard_id, "state": state, "partitions": owned, "drained": state != "active" and not owned}
+
+
 def partition_rows(
     view: View, states: Iterable[PartitionState], jobs: Mapping[int, int], now_ms: int
 ) -> list[dict[str, Any]]:

@@ -66,7 +66,8 @@ class Outcome(IntEnum):
 
 class Result(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One message on the results topic: how an attempt ended. Fenced by attempt and claim token. Tenant and
-    task are told again for the tallies of breakers and retry budgets, which need no look at the row then."""
+    task are told again for the tallies of breakers and retry budgets, which need no look at the row then; the
+    DAG's run, so that it can be locked before the row."""
 
     version: int
     execution_id: bytes
@@ -85,6 +86,7 @@ class Result(msgspec.Struct, frozen=True, array_like=True, gc=False):
     retry_after_ms: int = -1
     tenant_id: str = ""
     task: str = ""
+    dag_run_id: bytes = b""
 
 
 # A first attempt's fire in msgpack, byte by byte: an array of 9; two small numbers; two strings of 16 bytes;

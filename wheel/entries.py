@@ -151,6 +151,12 @@ class Entries:
         """Those of the rows that are in a slot."""
         return rows.compress(_view(self.previous)[rows] != OUT)
 
+    def dues_between(self, from_ms: int, to_ms: int, rows: slice) -> Times:
+        """When those of the rows are due that are in a slot, and due in this span."""
+        dues_ms: Times = np.frombuffer(self.due_ms, np.int64)[rows]
+        is_held = _view(self.previous)[rows] != OUT
+        return dues_ms.compress(is_held & (dues_ms >= from_ms) & (dues_ms < to_ms))
+
     def in_slot(self, slot: int) -> list[int]:
         """The rows of a slot, left where they are."""
         rows = []

@@ -78,6 +78,10 @@ class ChildDesk:
         data: bytes = self._line.call("load_checkpoint")
         return data
 
+    def load_inputs(self, claimed: Claimed) -> bytes:
+        data: bytes = self._line.call("load_inputs")
+        return data
+
 
 def live(order: Order, channel: socket.socket, confine: Callable[[], None]) -> NoReturn:
     """Run the attempt in this process, confined, and end the process."""

@@ -31,6 +31,9 @@ class ChildTrioDesk:
     async def load_checkpoint(self, claimed: Claimed) -> bytes:
         return await trio.to_thread.run_sync(self._desk.load_checkpoint, claimed)
 
+    async def load_inputs(self, claimed: Claimed) -> bytes:
+        return await trio.to_thread.run_sync(self._desk.load_inputs, claimed)
+
 
 def call_async(
     handler: Handler, order: Order, desk: PlainDesk, params: Any, stop_signals: Sequence[signal.Signals]

@@ -10,11 +10,12 @@ in a thread or in a child process, gets `PlainContext`: what has to wait blocks.
         await ctx.checkpoint(done + 1)                      ctx.checkpoint(done + 1)
         ctx.log.info("built", pages=done)                   ctx.log.info("built", pages=done)
 
-The desk is the one seam between a handler and its worker: four operations, each about one claimed attempt,
+The desk is the one seam between a handler and its worker: five operations, each about one claimed attempt,
 with plain arguments (numbers, texts, bytes) that can go through a pipe.
 
     progress(claimed, percent, note)     log(claimed, level, text)            never wait
     checkpoint(claimed, data)            load_checkpoint(claimed) → data      durable when they return
+    load_inputs(claimed) → data          what the parents of a DAG's task left for it
 
 `Desk` is the worker's own (`notes.Notes`); `PlainDesk` is the same for whoever may block: threads reach the
 worker's through `notes.ThreadDesk`, a child process through a pipe whose other end calls `perform` with the
@@ -35,7 +36,7 @@ from shardwheel.execution import Claimed
 from shardwheel.workers.secrets import blotted
 from shardwheel.workers.values import encode_json
 
-OPERATIONS = ("progress", "log", "checkpoint", "load_checkpoint")
+OPERATIONS = ("progress", "log", "checkpoint", "load_checkpoint", "load_inputs")
 LEVELS = ("debug", "info", "warning", "error")
 CHECKPOINT_LIMIT_BYTES = 65_536
 _decode = msgspec.json.decode
@@ -53,6 +54,9 @@ class Desk(Protocol):
     async def load_checkpoint(self, claimed: Claimed) -> bytes:
         """As it was stored last, by whichever attempt; b"null" if there is none."""
 
+    async def load_inputs(self, claimed: Claimed) -> bytes:
+        """{"outputs": {parent: output}, "skipped_parents": [parent]}, of a DAG's task."""
+
 
 class PlainDesk(Protocol):
     """The same for a handler that may block."""
@@ -64,6 +68,8 @@ class PlainDesk(Protocol):
     def checkpoint(self, claimed: Claimed, data: bytes) -> None: ...
 
     def load_checkpoint(self, claimed: Claimed) -> bytes: ...
+
+    def load_inputs(self, claimed: Claimed) -> bytes: ...
 
 
 AnyDesk = TypeVar("AnyDesk", Desk, PlainDesk)
@@ -233,6 +239,17 @@ class Context(BaseContext[Desk]):
         """What was stored last, by this or an earlier attempt; None if nothing was."""
         return _decode(await self._desk.load_checkpoint(self._claimed))
 
+    async def inputs(self) -> dict[str, Any]:
+        """Of a DAG's task, its parents' outputs by their keys: of one that fans out the list of its items',
+        in order; None of one that was skipped. Read when it is asked for. Of any other job, nothing."""
+        outputs: dict[str, Any] = _decode(await self._desk.load_inputs(self._claimed))["outputs"]
+        return outputs
+
+    async def skipped_parents(self) -> list[str]:
+        """The keys of parents that were skipped."""
+        keys: list[str] = _decode(await self._desk.load_inputs(self._claimed))["skipped_parents"]
+        return keys
+
 
 class PlainContext(BaseContext[PlainDesk]):
     """For plain handlers, in a thread or in a child process."""
@@ -246,6 +263,17 @@ class PlainContext(BaseContext[PlainDesk]):
     def load_checkpoint(self) -> Any:
         """What was stored last, by this or an earlier attempt; None if nothing was."""
         return _decode(self._desk.load_checkpoint(self._claimed))
+
+    def inputs(self) -> dict[str, Any]:
+        """Of a DAG's task, its parents' outputs by their keys: of one that fans out the list of its items',
+        in order; None of one that was skipped. Read when it is asked for. Of any other job, nothing."""
+        outputs: dict[str, Any] = _decode(self._desk.load_inputs(self._claimed))["outputs"]
+        return outputs
+
+    def skipped_parents(self) -> list[str]:
+        """The keys of parents that were skipped."""
+        keys: list[str] = _decode(self._desk.load_inputs(self._claimed))["skipped_parents"]
+        return keys
 
 
 def _encode(value: Any) -> bytes:

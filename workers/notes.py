@@ -65,6 +65,8 @@ class NotesStore(Protocol):
 
     async def load_checkpoint(self, held: Held) -> bytes | None: ...
 
+    async def load_inputs(self, execution_id: bytes) -> bytes: ...
+
 
 class _Said:
     """What one attempt has said and is not written yet, and how many lines it has said in all."""
@@ -167,6 +169,9 @@ class Notes:
             raise _superseded(claimed)
         return data
 
+    async def load_inputs(self, claimed: Claimed) -> bytes:
+        return await self._ask(lambda: self._store.load_inputs(claimed.execution_id))
+
     async def _ask(self, question: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """Ask until there is an answer: either question may be put twice. Few at a time, so that claims and
         heartbeats find a connection."""
@@ -251,6 +256,9 @@ class ThreadDesk:
 
     def load_checkpoint(self, claimed: Claimed) -> bytes:
         return trio.from_thread.run(self._notes.load_checkpoint, claimed, trio_token=self._trio)
+
+    def load_inputs(self, claimed: Claimed) -> bytes:
+        return trio.from_thread.run(self._notes.load_inputs, claimed, trio_token=self._trio)
 
 
 def _held(claimed: Claimed) -> Held:

@@ -171,6 +171,7 @@ class Running:
             end.retry_after_ms,
             claimed.tenant_id,
             claimed.task,
+            claimed.dag_run_id,
         )
 
     # --- the handler ---------------------------------------------------------------------------------

@@ -78,10 +78,12 @@ class Worker:
         slots: int = 1_000,
         threads: int = 40,
         stop_grace_s: float = 20.0,
+        poke: Callable[[Iterable[int]], None] = lambda _partitions: None,
         secrets: Provider | None = None,
         isolation: Isolation | None = None,
     ) -> None:
         self.worker_id = worker_id
+        self._poke = poke
         self._service = service
         self._store = store
         self._bus = bus
@@ -190,6 +192,7 @@ class Worker:
                     if state == "skipped":
                         SKIPS.labels(reason).inc(count)
                 DUPLICATES.labels("claim").inc(reply.duplicates)
+                self._poke(reply.queued)
                 if not in_doubt:
                     return reply.claimed
                 return await self._store.claimed_by([fire for fire, _ in fires], claimant.token)

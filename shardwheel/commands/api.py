@@ -16,12 +16,15 @@ from shardwheel.api.desk import open_desk
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
+from shardwheel.api.tls import server_context
+from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import open_etcd
 from shardwheel.http import address_of_socket
 from shardwheel.logs import set_up_logs
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
+from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier
 
@@ -52,6 +55,7 @@ localhost:8080/api/v1/jobs
 async def _run(settings: Settings) -> None:
     # Half the time of the standard library's, for every row with params.
     set_json_loads(msgspec.json.decode)
+    tls = server_context(settings.http_tls_cert, settings.http_tls_key)
     listener = open_socket(settings.http_host, settings.http_port)
     service = Service("api", address=address_of_socket(listener))
     pool = TenantPool(settings.postgres_dsn, name="api", size=POSTGRES_LINKS)
@@ -64,13 +68,17 @@ async def _run(settings: Settings) -> None:
             pool,
             poke=lookout.poke,
             look=lambda: lookout.view,
+            steering=CoordinatorSteering(lookout.errand),
             health=service.health,
             is_stopping=service.stopping.is_set,
             callbacks=settings.callback_rules,
+            usual_quota=Quota(
+                settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
+            ),
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)
-        Server(service, make_app(desk, gatekeeper), listener).add_to_service()
+        Server(service, make_app(desk, gatekeeper), listener, tls).add_to_service()
         quieten_collector()
         try:
             await service.run()

@@ -109,7 +109,7 @@ def trigger(
     override = None if params is None else json_of(params, "params")
     with connection(data) as conn:
         execution = requests.trigger_job(conn, TENANT, id_of(job_id), uuid.uuid4().bytes, override)
-        print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
+    print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
 
 
 @app.command()
@@ -145,7 +145,10 @@ def fields_of(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
-    print_thing(_shown(job, jobs.read_now_ms(conn)), output)
+    """Commit what was done, then say so: a reader that hangs up must not undo it."""
+    shown = _shown(job, jobs.read_now_ms(conn))
+    conn.commit()
+    print_thing(shown, output)
 
 
 def _shown(job: JobRow, now_ms: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from shardwheel.logs import set_up_logs
 from shardwheel.records import Member
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
+from shardwheel.shard.census import Census
 from shardwheel.shard.shard import Shard
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
@@ -113,6 +114,7 @@ async def _run(settings: Settings, shard_id: str) -> None:
         service.add_route("POST", "/poke", poke)
         service.add_route("GET", "/status", status)
         service.add_route("GET", "/alive", alive)
+        service.add_route("POST", "/census", Census(shard_id, member.holdings).route)
         await member.join()
         members.add_to_service()
         member.add_to_service()

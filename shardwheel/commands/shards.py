@@ -11,7 +11,7 @@ from shardwheel.commands.context import DataOption
 from shardwheel.coordinator import steering
 from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.records import View
-from shardwheel.showing import shard_rows
+from shardwheel.showing import shard_left, shard_rows
 
 COLUMNS = ["id", "state", "zone", "leader", "partitions", "standbys", "address", "version", "started_at"]
 ShardId = Annotated[str, typer.Argument(help="The shard's id, as `shardctl shard list` shows it.")]
@@ -104,12 +104,3 @@ def shard_shown(view: View, shard_id: str) -> dict[str, Any]:
         "to_get": sorted(set(planned) - set(owned)),
         "to_give": sorted(set(owned) - set(planned)),
     }
-
-
-def shard_left(view: View, shard_id: str) -> dict[str, Any]:
-    """What a drain or its end left: a shard may end while it drains, and is then drained too."""
-    state = "gone"
-    if shard_id in view.members:
-        state = "draining" if view.is_draining(shard_id) else str(view.members[shard_id].state)
-    owned = len(view.owned_by(shard_id))
-    return {"id": shard_id, "state": state, "partitions": owned, "drained": state != "active" and not owned}

@@ -35,14 +35,16 @@ def pause(task: Task, data: DataOption = None, output: FormatOption = Format.tab
         shardctl task pause email.send
     """
     with connection(data) as conn:
-        print_thing(task_row(task_types.pause_task(conn, TENANT, task, getpass.getuser())), output)
+        paused = task_types.pause_task(conn, TENANT, task, getpass.getuser())
+    print_thing(task_row(paused), output)
 
 
 @app.command()
 def resume(task: Task, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Let a paused task type go on: what was held runs, oldest first."""
     with connection(data) as conn:
-        print_thing(task_row(task_types.resume_task(conn, TENANT, task)), output)
+        resumed = task_types.resume_task(conn, TENANT, task)
+    print_thing(task_row(resumed), output)
 
 
 @app.command()
@@ -70,4 +72,4 @@ def limit(
         limited = task_types.limit_task(
             conn, TENANT, task, max_running=max_running, rate=rate, breaker=breaker
         )
-        print_thing(task_row(limited), output)
+    print_thing(task_row(limited), output)

@@ -13,11 +13,12 @@ import typer
 
 from shardwheel.clock import DatabaseClock
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.errors import UnavailableError
 from shardwheel.handler import import_handlers, registry
 from shardwheel.job import Pool
 from shardwheel.logs import get_logger, set_up_logs
+from shardwheel.pokes import Pokes
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.postgres import PostgresStore
@@ -78,6 +79,8 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, t
                     await service.stopping.wait()
                 await _measure(clock, store, once=True)
 
+        pokes = Pokes(service, open_etcd(settings))
+        pokes.add_to_service()
         member = Worker(
             worker_id,
             service,
@@ -90,6 +93,7 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, t
             topic_partitions=settings.topic_partitions,
             slots=slots,
             threads=threads,
+            poke=pokes.poke,
             secrets=provider_of(
                 settings.secret_provider, prefix=settings.secret_prefix, folder=settings.secret_folder
             ),

@@ -10,6 +10,7 @@ import msgspec
 from shardwheel.execution import WAITING_STATES
 from shardwheel.limits import TaskName
 from shardwheel.memory.connection import Given, statement
+from shardwheel.memory.dag_rows import DAG_RUNS
 from shardwheel.memory.hold_rows import LimitedType
 from shardwheel.memory.job_statements import insert_skip_range, insert_work
 from shardwheel.memory.rows import (
@@ -17,6 +18,7 @@ from shardwheel.memory.rows import (
     Execution,
     SkipRange,
     Work,
+    dag_of,
     job_of,
     locked_job,
     put_execution,
@@ -60,6 +62,16 @@ class Chosen(NamedTuple):
     job: JobRow
     limits: LimitedType
     row: Execution
+    dag: JobRow | None = None
+
+    @property
+    def state(self) -> str:
+        """A task obeys its DAG's state."""
+        return self.job.state if self.dag is None else self.dag.state
+
+    @property
+    def is_dag(self) -> bool:
+        return self.job.kind == "dag"
 
     @property
     def must_not_overlap(self) -> bool:
@@ -85,7 +97,9 @@ def claim(transaction: Transaction, given: Given) -> list[Any]:
             job = jobs[said.job_id]
             assert job is not None
             limits = types[TaskName(job.tenant_id, job.task)]
-            chosen.append(Chosen(said, job, limits, row or _new_row(said, job)))
+            dag_id = dag_of(transaction, job.job_id) if job.kind == "task" else None
+            dag = None if dag_id is None else locked_job(transaction, dag_id)
+            chosen.append(Chosen(said, job, limits, row or _new_row(said, job), dag))
     rulings = rule(transaction, given, chosen)
     return [_write(transaction, given, one, rulings[one.said.execution_id]) for one in chosen]
 
@@ -138,22 +152,27 @@ def may_write(said: Said, job: JobRow, row: Execution | None) -> bool:
 
 
 def verdict(transaction: Transaction, one: Chosen, given: Given) -> Ruling:
-    said, job, limits, row = one
+    said, job, limits, row = one[:4]
     now_ms = transaction.server.now_ms()
+    is_task = row.dag_run_id is not None
     began = row.started_ms is not None
     breaker = breaker_of(transaction, limits.name)
     if said.skip:
         return "skipped", said.skip_reason
-    if job.state == "deleted":
-        return "skipped", "deleted"
-    if job.state == "paused" and (said.attempt > 1 or began):
+    if one.state == "deleted":
+        return "held" if is_task else "skipped", "deleted"
+    if one.state == "paused" and is_task and transaction.get(DAG_RUNS, row.dag_run_id).origin != "trigger":
         return "held", "paused"
-    if job.state == "paused" and row.origin in ("schedule", "settled"):
+    if one.state == "paused" and not is_task and (said.attempt > 1 or began):
+        return "held", "paused"
+    if one.state == "paused" and row.origin in ("schedule", "settled"):
         return "skipped", "paused"
     if not began and job.not_after_ms is not None and row.due_ms + job.not_after_ms < now_ms:
-        return "skipped", "expired"
+        return "held" if is_task else "skipped", "expired"
     if (job.pool, job.priority) != (given["pool"], said.priority):
         return "queued", "moved"
+    if one.is_dag:
+        return RUNS
     if job.task not in given["tasks"]:
         return "held", "handler_unknown"
     if limits.paused:
@@ -180,10 +199,10 @@ def _new_row(said: Said, job: JobRow) -> Execution:
 
 
 def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) -> tuple[Any, ...]:
-    _, job, limits, row = one
+    _, job, limits, row = one[:4]
     state, reason = ruling
     now_ms = transaction.server.now_ms()
-    runs = state == "running"
+    runs = state == "running" and not one.is_dag
     put_execution(
         transaction,
         row._replace(
@@ -194,7 +213,7 @@ def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) 
             worker=given["worker"] if runs else None,
             lease_until_ms=now_ms + given["lease"].total_seconds() * 1000 if runs else None,
             timeout_at_ms=now_ms + job.timeout_ms if runs else None,
-            started_ms=now_ms if runs else row.started_ms,
+            started_ms=now_ms if state == "running" else row.started_ms,
             reported=None,
             slotted=row.slotted or one.must_not_overlap or is_limited(transaction, limits),
         ),
@@ -205,7 +224,16 @@ def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) 
 def _run(row: Execution, job: JobRow) -> tuple[Any, ...]:
     params = msgspec.json.encode(job.params) if row.params is None else row.params.encode()
     head = (row.execution_id, row.job_id, row.partition, row.tenant_id, job.task, params, row.scheduled_ms)
-    return (*head, row.attempt, row.failures, job.timeout_ms, int(row.due_ms), "")
+    return (
+        *head,
+        row.attempt,
+        row.failures,
+        job.timeout_ms,
+        int(row.due_ms),
+        "",
+        row.dag_run_id or b"",
+        job.kind == "dag",
+    )
 
 
 @statement("claimed_by")

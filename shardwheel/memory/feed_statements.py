@@ -66,7 +66,9 @@ def feed_waiting(transaction: Transaction, given: Given) -> list[Any]:
 
 
 def _jobs(transaction: Transaction, given: Given) -> list[StoredJob]:
-    return [job for _, job in transaction.rows(JOBS) if job.row.partition in given["partitions"]]
+    """Not a DAG's tasks: they have no times, and fire as waiting executions only."""
+    jobs = [job for _, job in transaction.rows(JOBS) if job.row.partition in given["partitions"]]
+    return [job for job in jobs if job.row.kind != "task"]
 
 
 def _waits(transaction: Transaction, given: Given) -> list[Execution]:

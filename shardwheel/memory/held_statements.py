@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from shardwheel.ids import partition_of_id
+from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.limits import TaskName
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.hold_rows import (
@@ -18,6 +18,7 @@ from shardwheel.memory.hold_rows import (
 )
 from shardwheel.memory.rows import (
     EXECUTIONS,
+    JOBS,
     UNFINISHED,
     Execution,
     hand_on_job_slot,
@@ -61,15 +62,19 @@ def _release(transaction: Transaction, rows: list[Execution], most: int) -> list
 
 @statement("sweep_held")
 def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
-    released = []
-    for reason in given["reasons"]:
-        for hold, rows in _holds(transaction, reason).items():
+    full: list[Any] = []
+    for reason, *after in zip(given["reasons"], given["after_tenants"], given["after_tasks"], strict=True):
+        holds = [(hold, rows) for hold, rows in _holds(transaction, reason).items() if hold > Hold(*after)]
+        page = holds[: given["page"]]
+        for hold, rows in page:
             mine = [row for row in rows if row.partition in given["partitions"]]
             if reason == "handler_unknown":
                 mine = [row for row in mine if _has_handler(transaction, given, row)]
             room = room_of(transaction, given, reason, TaskName(*hold))
-            released += _release(transaction, mine, min(room, given["most"]))
-    return released
+            _release(transaction, mine, min(room, given["most"]))
+        if len(page) == given["page"]:
+            full.append((reason, *page[-1][0]))
+    return full
 
 
 def room_of(transaction: Transaction, given: Given, reason: str, name: TaskName) -> int:
@@ -119,7 +124,8 @@ def _page(transaction: Transaction, given: Given, reason: str) -> dict[Hold, lis
 def sweep_paused(transaction: Transaction, given: Given) -> list[Any]:
     page = _page(transaction, given, "paused")
     for rows in page.values():
-        if rows[0].partition in given["partitions"] and job_of(transaction, rows[0]).state != "paused":
+        holder = transaction.get(JOBS, id_of(rows[0].held_for or "")).row
+        if rows[0].partition in given["partitions"] and holder.state != "paused":
             _release(transaction, rows, given["most"])
     return list(page)[-1:]
 
@@ -136,7 +142,8 @@ def sweep_overlap(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("release_paused")
 def release_paused(transaction: Transaction, given: Given) -> list[Any]:
-    rows = [row for row in _held(transaction, "paused") if row.job_id == given["job_id"]]
+    holder = text_of(given["job_id"])
+    rows = [row for row in _held(transaction, "paused") if row.held_for == holder]
     return _release(transaction, rows, given["most"])
 
 
@@ -156,7 +163,7 @@ def skip_held(transaction: Transaction, given: Given) -> list[Any]:
     rows = sorted(
         row
         for _, row in transaction.rows(EXECUTIONS)
-        if (row.state, row.job_id) == ("held", given["job_id"])
+        if (row.state, row.job_id, row.dag_run_id) == ("held", given["job_id"], None)
         and is_free(transaction, EXECUTIONS, row.execution_id)
     )
     skipped = [row._replace(state="skipped", reason="deleted") for row in rows[: given["most"]]]

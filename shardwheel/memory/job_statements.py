@@ -26,7 +26,8 @@ from shardwheel.memory.rows import (
 from shardwheel.memory.transaction import Transaction
 from shardwheel.store.job_row import JobRow
 
-_BLANK = JobRow(
+# A job's columns before anything is said of it.
+BLANK = JobRow(
     job_id=b"",
     tenant_id="",
     partition=0,
@@ -77,7 +78,7 @@ def create_jobs(transaction: Transaction, given: Given) -> list[Any]:
     made = []
     for columns in msgspec.json.decode(given["jobs"]):
         columns["job_id"] = id_of(columns["job_id"])
-        made.append(insert_job(transaction, _BLANK._replace(tenant_id=given["tenant_id"], **columns)))
+        made.append(insert_job(transaction, BLANK._replace(tenant_id=given["tenant_id"], **columns)))
     return [(row.job_id, row.effective_from_ms) for row in made]
 
 

@@ -25,6 +25,7 @@ from shardwheel.execution import (
     Held,
     HoldPages,
     Note,
+    Resolved,
     ResultsStand,
     Settled,
 )
@@ -32,6 +33,9 @@ from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
+    dag_definition_statements,
+    dag_hand_statements,
+    dag_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -49,6 +53,8 @@ from shardwheel.ports import PartitionState
 from shardwheel.store import (
     claim,
     counts,
+    dag_inputs,
+    dag_sweep,
     expand,
     feed,
     floors,
@@ -69,6 +75,9 @@ T = TypeVar("T")
 # Imported for the statements that they register.
 STATEMENT_MODULES = (
     claim_statements,
+    dag_definition_statements,
+    dag_hand_statements,
+    dag_statements,
     feed_statements,
     held_statements,
     job_statements,
@@ -80,7 +89,9 @@ STATEMENT_MODULES = (
 
 def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
     """A migrated server. Fewer partitions make a simulation cheaper: nobody can own what has no row."""
-    server = MemoryPostgres(tables=(ownership.TABLE, *rows.TABLES), seed=seed)
+    server = MemoryPostgres(
+        tables=(ownership.TABLE, *rows.TABLES, dag_definition_statements.DAG_DEFINITIONS), seed=seed
+    )
     transaction = server.begin()
     ownership.fill_partitions(transaction, partitions)
     transaction.commit()
@@ -110,6 +121,12 @@ class MemoryLoopStore(MemoryStore):
 
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self.run(sweep.sweep_lost, partitions, stand)
+
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+        return await self.run(dag_sweep.sweep_tasks, partitions, stand)
+
+    async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
+        return await self.run(dag_sweep.sweep_runs, partitions, after)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self.run(held.sweep_held, partitions, pages)
@@ -152,6 +169,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def load_checkpoint(self, held: Held) -> bytes | None:
         return await self.run(notes.load_checkpoint, held)
+
+    async def load_inputs(self, execution_id: bytes) -> bytes:
+        return await self.run(dag_inputs.load_inputs, execution_id)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self.run(workers.announce_worker, worker)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from shardwheel.execution import WAITING_STATES
 from shardwheel.ids import text_of
+from shardwheel.memory.dag_rows import DAG_TABLES, DAG_TASKS
 from shardwheel.memory.hold_rows import HOLD_TABLES, OVERLAP_SLOTS, TASK_SLOTS, OverlapSlot
 from shardwheel.memory.transaction import Transaction
 from shardwheel.schedule import schedule_of
@@ -23,7 +24,8 @@ SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
 EXECUTION_LOGS = "execution_logs"
-TABLES = (JOBS, EXECUTIONS, ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS, *HOLD_TABLES)
+_OF_RUNS = (ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS)
+TABLES = (JOBS, EXECUTIONS, *_OF_RUNS, *HOLD_TABLES, *DAG_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -64,6 +66,9 @@ class Execution(NamedTuple):
     held_for: str | None = None
     checkpoint: bytes = b"null"
     progress: str = ""
+    dag_run_id: bytes | None = None
+    item_no: int | None = None
+    output: bytes | None = None
 
 
 class Attempt(NamedTuple):
@@ -133,7 +138,14 @@ def put_execution(transaction: Transaction, row: Execution) -> None:
 
 
 def _held_for(transaction: Transaction, row: Execution) -> str:
-    return text_of(row.job_id) if row.reason in ("paused", "overlap") else job_of(transaction, row).task
+    if row.reason not in ("paused", "overlap"):
+        return job_of(transaction, row).task
+    return text_of(dag_of(transaction, row.job_id) or row.job_id)
+
+
+def dag_of(transaction: Transaction, job_id: bytes) -> bytes | None:
+    """The DAG that a job is a task of."""
+    return next((task.dag_id for _, task in transaction.rows(DAG_TASKS) if task.task_id == job_id), None)
 
 
 def free_slots_of(transaction: Transaction, old: Execution, new: Execution) -> None:

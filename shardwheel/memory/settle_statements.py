@@ -93,7 +93,7 @@ def _budget(transaction: Transaction, given: Given, tenant_id: str) -> tuple[int
 @statement("settle")
 def settle(transaction: Transaction, given: Given) -> list[Any]:
     names = ("execution_ids", "attempts", "tokens", "states", "reasons", "due", "failures", "outcomes")
-    more = ("workers", "ended", "crashed")
+    more = ("workers", "ended", "crashed", "outputs")
     settled = []
     for execution_id, attempt, token, state, reason, due_ms, failures, outcome, *rest in sorted(
         zip(*(given[name] for name in names + more), strict=True)
@@ -101,7 +101,9 @@ def settle(transaction: Transaction, given: Given) -> list[Any]:
         row = current(transaction, execution_id, attempt, token)
         if row is None:
             continue
-        worker, ended_ms, crashed = rest
+        worker, ended_ms, crashed, output = rest
+        if row.asked_to_stop and state in WAITING_STATES:
+            state = reason = "cancelled"
         waits = state in WAITING_STATES
         put_execution(
             transaction,
@@ -112,6 +114,7 @@ def settle(transaction: Transaction, given: Given) -> list[Any]:
                 crashes=row.crashes + crashed,
                 attempt=row.attempt + waits,
                 due_ms=due_ms if waits else row.due_ms,
+                output=output.encode() or row.output,
                 claim_token=None,
                 lease_until_ms=None,
                 timeout_at_ms=None,
@@ -121,7 +124,7 @@ def settle(transaction: Transaction, given: Given) -> list[Any]:
         key = (execution_id, attempt)
         if transaction.get(ATTEMPTS, key) is None:
             transaction.put(ATTEMPTS, key, Attempt(execution_id, attempt, outcome, worker, ended_ms))
-        settled.append((execution_id, state))
+        settled.append((execution_id, state, row.dag_run_id, row.job_id, row.item_no, reason or None))
     return settled
 
 
@@ -151,7 +154,10 @@ def sweep_lost(transaction: Transaction, given: Given) -> list[Any]:
     leases = dict(zip(given["pools"], given["leases"], strict=True))
     found = []
     for row in _free(transaction, executions(transaction, given["partitions"], "running")):
-        assert row.lease_until_ms is not None and row.timeout_at_ms is not None
+        if row.lease_until_ms is None or row.timeout_at_ms is None:
+            continue  # It runs without a worker: a DAG's run, or a fan-out.
+        if row.dag_run_id is not None and row.dag_run_id not in given["run_ids"]:
+            continue
         silent = row.lease_until_ms < now_ms
         heard_ms = row.lease_until_ms - leases[job_of(transaction, row).pool].total_seconds() * 1000
         if (silent or row.timeout_at_ms + grace_ms < heard_ms) and not _is_reported(row, given, settled):

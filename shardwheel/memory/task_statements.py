@@ -147,18 +147,19 @@ def add_tallies(transaction: Transaction, given: Given) -> list[Any]:
 @statement("judge_breakers")
 def judge_breakers(transaction: Transaction, given: Given) -> list[Any]:
     names = ("tenants", "tasks", "runs", "failures")
+    opened: list[TaskName] = []
     for tenant_id, task, runs, failures in sorted(zip(*(given[name] for name in names), strict=True)):
         name = TaskName(tenant_id, task)
         transaction.lock(TASK_BREAKERS, name)
         breaker: Breaker = transaction.get(TASK_BREAKERS, name) or Breaker(name, None)
         if breaker.open_until_ms is None:
-            _open_if_bad(transaction, given, breaker)
+            opened += _open_if_bad(transaction, given, breaker)
         elif breaker.open_until_ms <= transaction.server.now_ms() and runs:
             judge_probation(transaction, given, breaker, failures)
-    return []
+    return opened
 
 
-def _open_if_bad(transaction: Transaction, given: Given, breaker: Breaker) -> None:
+def _open_if_bad(transaction: Transaction, given: Given, breaker: Breaker) -> list[TaskName]:
     now_ms = transaction.server.now_ms()
     from_ms = now_ms - given["window"].total_seconds() * 1000
     counted = Tally()
@@ -166,13 +167,13 @@ def _open_if_bad(transaction: Transaction, given: Given, breaker: Breaker) -> No
         if span.name == breaker.name and span.since_ms > max(from_ms, breaker.closed_ms or 0):
             counted = counted.plus(span.tally)
     is_bad = counted.runs >= given["least_runs"] and counted.failures >= counted.runs * given["share"]
-    if is_bad and type_of(transaction, breaker.name).breaker:
-        open_until_ms = now_ms + given["open_for"].total_seconds() * 1000
-        transaction.put(TASK_BREAKERS, breaker.name, breaker._replace(open_until_ms=open_until_ms))
-        if transaction.get(TASK_TYPES, breaker.name) is None:
-            transaction.put(TASK_TYPES, breaker.name, LimitedType(breaker.name))
-        if transaction.get(TASK_SLOTS, (breaker.name, PROBE)) is None:
-            transaction.put(TASK_SLOTS, (breaker.name, PROBE), TaskSlot(breaker.name, PROBE))
+    if not is_bad or not type_of(transaction, breaker.name).breaker:
+        return []
+    open_until_ms = now_ms + given["open_for"].total_seconds() * 1000
+    transaction.put(TASK_BREAKERS, breaker.name, breaker._replace(open_until_ms=open_until_ms))
+    if transaction.get(TASK_SLOTS, (breaker.name, PROBE)) is None:
+        transaction.put(TASK_SLOTS, (breaker.name, PROBE), TaskSlot(breaker.name, PROBE))
+    return [breaker.name]
 
 
 def judge_probation(transaction: Transaction, given: Given, breaker: Breaker, failures: int) -> None:

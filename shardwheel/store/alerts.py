@@ -17,6 +17,7 @@ from shardwheel.alert import Alert, Delivery, Finding, TableFigures
 from shardwheel.errors import NotFoundError
 from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid, Uuids
+from shardwheel.store.page import id_of_cursor, number_of_cursor
 from shardwheel.store.sql import sql
 
 _Connection = Connection[Any]
@@ -64,6 +65,16 @@ def list_alerts(
     before_ms, before_id = before or (None, bytes(16))
     given = {"open": is_open, "limit": limit, "before_ms": before_ms, "before_id": Uuid(before_id)}
     return [Alert._make(row) for row in conn.execute(sql("list_alerts"), given)]
+
+
+def cursor_of_alert(alert: Alert) -> str:
+    return f"{alert.opened_ms}-{text_of(alert.alert_id)}"
+
+
+def place_of_cursor(cursor: str) -> tuple[int, bytes]:
+    """`before` of the next page."""
+    opened, _, alert_id = cursor.partition("-")
+    return number_of_cursor(opened), id_of_cursor(alert_id)
 
 
 def silence_alert(conn: _Connection, alert_id: bytes, length_ms: int, by: str) -> Alert:

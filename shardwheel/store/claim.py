@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from shardwheel.execution import Claimant, Claimed, ClaimReply, ExecutionState
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
+from shardwheel.store.dag_start import start_runs
 from shardwheel.store.sql import sql
 from shardwheel.wire import Fire, FireKind
 
@@ -29,18 +30,22 @@ def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Cl
     single = [(fire, priority) for fire, priority in fires if fire.kind in (FireKind.FIRE, FireKind.SKIP)]
     ranges = [fire for fire, _ in fires if fire.kind in (FireKind.SKIP_RANGE, FireKind.CATCH_UP_RANGE)]
     claimed: list[Claimed] = []
+    begun: list[bytes] = []
     seen = 0
     if single:
         for row in _claim_single(conn, single, claimant):
             seen += 1
-            if row[0] == ExecutionState.RUNNING:
+            if row[0] == ExecutionState.RUNNING and row[-1]:
+                begun.append(row[2])
+            elif row[0] == ExecutionState.RUNNING:
                 claimed.append(_claimed(row, claimant.token))
             else:
                 recorded[row[0], row[1] or ""] += 1
+    queued = start_runs(conn, begun).queued if begun else frozenset()
     for reason, count in _claim_ranges(conn, ranges) if ranges else ():
         if reason:
             recorded[ExecutionState.SKIPPED, reason] += count
-    return ClaimReply(claimed, dict(recorded), len(single) - seen)
+    return ClaimReply(claimed, dict(recorded), len(single) - seen, queued)
 
 
 def claimed_by(conn: Connection[Any], fires: Iterable[Fire], token: bytes) -> list[Claimed]:
@@ -106,6 +111,8 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         timeout_ms,
         due_ms,
         trace,
+        dag_run_id,
+        _,
     ) = row
     return Claimed(
         execution_id,
@@ -121,4 +128,5 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         timeout_ms,
         token,
         trace,
+        dag_run_id,
     )

@@ -1,6 +1,10 @@
 -- The one gate: a batch of messages becomes executions that may run, rows on record, or nothing.
 --
--- Lock order: jobs FOR SHARE in key order (a concurrent pause is either seen or waits; FOR KEY SHARE would
+-- A DAG's fire runs without worker, lease and handler: whoever called begins its run. A task obeys its DAG's state, and
+-- is never skipped here: that would be an end, which locks the run before the execution. It is held with the reason,
+-- and the sweep ends it.
+--
+-- Lock order: jobs (of tasks, their DAGs too) FOR SHARE in key order (a concurrent pause is either seen or waits; FOR KEY SHARE would
 -- let a plain UPDATE through), the task types likewise, then the existing executions in key order, then slots,
 -- then the inserts in key order. A locked row is the current one, not the snapshot's. The claim never writes jobs.
 --
@@ -15,9 +19,10 @@ WITH message AS MATERIALIZED (
 ),
 job AS MATERIALIZED (
   SELECT j.job_id, j.tenant_id, j.partition, j.task, j.params, j.state, j.schedule_no, j.pool, j.priority, j.timeout_ms,
-         j.not_after_ms, j.overlap, j.callback_url IS NOT NULL AS notify
+         j.not_after_ms, j.overlap, j.callback_url IS NOT NULL AS notify, j.kind, j.dag_id
     FROM shardwheel.jobs AS j
-   WHERE j.job_id = ANY (%(job_ids)s::uuid[])
+   WHERE j.job_id = ANY (%(job_ids)s::uuid[] || ARRAY(SELECT k.dag_id FROM shardwheel.jobs AS k
+                                                       WHERE k.job_id = ANY (%(job_ids)s::uuid[]) AND k.kind = 'task'))
    ORDER BY j.job_id
      FOR SHARE OF j
 ),
@@ -31,7 +36,7 @@ task_type AS MATERIALIZED (
      FOR SHARE OF t
 ),
 existing AS MATERIALIZED (
-  SELECT x.execution_id, x.state, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at, x.trace
+  SELECT x.execution_id, x.state, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at, x.trace, x.dag_run_id
     FROM shardwheel.executions AS x
    WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
      AND (SELECT count(*) FROM job) >= 0 AND (SELECT count(*) FROM task_type) >= 0  -- their locks come first
@@ -44,11 +49,12 @@ chosen AS MATERIALIZED (
          e.execution_id IS NOT NULL AS waits, coalesce(e.origin, 'schedule') AS origin, coalesce(e.failures, 0) AS failures,
          coalesce(e.due_at, shardwheel.at(m.due_ms)) AS due_at, e.started_at IS NOT NULL AS began,
          j.pool <> %(pool)s OR j.priority <> m.priority AS moved,
-         j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, j.state AS job_state, j.timeout_ms, j.not_after_ms,
+         j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, coalesce(d.state, j.state) AS job_state, j.timeout_ms, j.not_after_ms,
          j.overlap, j.notify, coalesce(t.paused, false) AS task_paused, coalesce(t.breaker_open, false) AS breaker_open,
-         coalesce(t.limited, false) AS limited, coalesce(e.trace, '') AS trace
+         coalesce(t.limited, false) AS limited, coalesce(e.trace, '') AS trace, j.kind = 'dag' AS is_dag, e.dag_run_id
     FROM message AS m
     JOIN job AS j USING (job_id)
+    LEFT JOIN job AS d ON d.job_id = j.dag_id
     LEFT JOIN existing AS e USING (execution_id)
     LEFT JOIN task_type AS t ON t.tenant_id = j.tenant_id AND t.task = j.task
    WHERE CASE WHEN e.execution_id IS NULL THEN m.schedule_no = j.schedule_no
@@ -59,11 +65,15 @@ ruled AS MATERIALIZED (
   SELECT chosen.*,
          CASE
            WHEN skip THEN 'skipped:' || skip_reason
-           WHEN job_state = 'deleted' THEN 'skipped:deleted'
-           WHEN job_state = 'paused' AND (attempt > 1 OR began) THEN 'held:paused'
-           WHEN job_state = 'paused' AND origin IN ('schedule', 'settled') THEN 'skipped:paused'
-           WHEN NOT began AND due_at + not_after_ms * interval '1 millisecond' < clock_timestamp() THEN 'skipped:expired'
+           WHEN job_state = 'deleted' THEN CASE WHEN dag_run_id IS NULL THEN 'skipped:deleted' ELSE 'held:deleted' END
+           WHEN job_state = 'paused' AND dag_run_id IS NULL AND (attempt > 1 OR began) THEN 'held:paused'
+           WHEN job_state = 'paused' AND dag_run_id IS NULL AND origin IN ('schedule', 'settled') THEN 'skipped:paused'
+           WHEN job_state = 'paused' AND dag_run_id IS NOT NULL
+                AND (SELECT r.origin FROM shardwheel.dag_runs AS r WHERE r.dag_run_id = chosen.dag_run_id) IS DISTINCT FROM 'trigger' THEN 'held:paused'
+           WHEN NOT began AND due_at + not_after_ms * interval '1 millisecond' < clock_timestamp()
+             THEN CASE WHEN dag_run_id IS NULL THEN 'skipped:expired' ELSE 'held:expired' END
            WHEN moved THEN 'queued:moved'
+           WHEN is_dag THEN 'running:'
            WHEN NOT task = ANY (%(tasks)s::text[]) THEN 'held:handler_unknown'
            WHEN task_paused THEN 'held:task_paused'
            WHEN breaker_open THEN 'held:breaker_open'
@@ -84,7 +94,8 @@ gated AS MATERIALIZED (
    CROSS JOIN LATERAL shardwheel.take_slots(w.tenants, w.partitions, w.jobs, w.policies, w.tasks, w.begun, w.ids) AS g
 ),
 verdict AS MATERIALIZED (
-  SELECT c.*, split_part(c.final, ':', 1) AS state, nullif(split_part(c.final, ':', 2), '') AS reason
+  SELECT c.*, split_part(c.final, ':', 1) AS state, nullif(split_part(c.final, ':', 2), '') AS reason,
+         split_part(c.final, ':', 1) = 'running' AND NOT c.is_dag AS has_worker
     FROM (SELECT r.*, coalesce(g.ruling, r.ruling) AS final FROM ruled AS r LEFT JOIN gated AS g USING (execution_id)) AS c
 ),
 inserted AS (
@@ -93,9 +104,9 @@ inserted AS (
           claim_token, worker, lease_until, timeout_at, started_at, ended_at, slotted, notify)
   SELECT execution_id, tenant_id, partition, job_id, 0, origin, state, reason, shardwheel.at(scheduled_ms),
          CASE WHEN state = 'queued' THEN clock_timestamp() ELSE due_at END, attempt, schedule_no,
-         CASE WHEN state = 'running' THEN %(token)s::uuid END, CASE WHEN state = 'running' THEN %(worker)s END,
-         CASE WHEN state = 'running' THEN clock_timestamp() + %(lease)s END,
-         CASE WHEN state = 'running' THEN clock_timestamp() + timeout_ms * interval '1 millisecond' END,
+         CASE WHEN has_worker THEN %(token)s::uuid END, CASE WHEN has_worker THEN %(worker)s END,
+         CASE WHEN has_worker THEN clock_timestamp() + %(lease)s END,
+         CASE WHEN has_worker THEN clock_timestamp() + timeout_ms * interval '1 millisecond' END,
          CASE WHEN state = 'running' THEN clock_timestamp() END, CASE WHEN state = 'skipped' THEN clock_timestamp() END,
          overlap <> 'allow' OR limited, notify
     FROM verdict
@@ -108,9 +119,9 @@ updated AS (
   UPDATE shardwheel.executions AS x
      SET state = v.state, reason = v.reason,
          due_at = CASE WHEN v.state = 'queued' THEN clock_timestamp() ELSE x.due_at END,
-         claim_token = CASE WHEN v.state = 'running' THEN %(token)s::uuid END, worker = CASE WHEN v.state = 'running' THEN %(worker)s END,
-         lease_until = CASE WHEN v.state = 'running' THEN clock_timestamp() + %(lease)s END,
-         timeout_at = CASE WHEN v.state = 'running' THEN clock_timestamp() + v.timeout_ms * interval '1 millisecond' END,
+         claim_token = CASE WHEN v.has_worker THEN %(token)s::uuid END, worker = CASE WHEN v.has_worker THEN %(worker)s END,
+         lease_until = CASE WHEN v.has_worker THEN clock_timestamp() + %(lease)s END,
+         timeout_at = CASE WHEN v.has_worker THEN clock_timestamp() + v.timeout_ms * interval '1 millisecond' END,
          started_at = CASE WHEN v.state = 'running' THEN clock_timestamp() ELSE x.started_at END,
          ended_at = CASE WHEN v.state = 'skipped' THEN clock_timestamp() END,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL,
@@ -128,7 +139,8 @@ given_back AS MATERIALIZED (
   HAVING count(*) > 0
 )
 SELECT w.state, w.reason, uuid_send(v.execution_id), uuid_send(v.job_id), v.partition, v.tenant_id, v.task,
-       convert_to(v.params::text, 'UTF8'), v.scheduled_ms, v.attempt, v.failures, v.timeout_ms, shardwheel.ms(v.due_at), v.trace
+       convert_to(v.params::text, 'UTF8'), v.scheduled_ms, v.attempt, v.failures, v.timeout_ms, shardwheel.ms(v.due_at), v.trace,
+       coalesce(uuid_send(v.dag_run_id), ''::bytea), v.is_dag
   FROM (SELECT * FROM inserted UNION ALL SELECT * FROM updated) AS w
   JOIN verdict AS v USING (execution_id)
  WHERE (SELECT count(*) FROM given_back) >= 0

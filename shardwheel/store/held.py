@@ -5,8 +5,8 @@ while it waits. The owner's sweep releases it; the claim decides again, so relea
 wasteful. A hundred thousand rows that one task type holds are one hold here: the sweep steps from hold to
 hold by an index, asks each how many would find room, and takes the oldest.
 
-Holds of task types are few and all looked at; those of jobs (paused, overlap) may be many, so a sweep looks
-at a page of them and the next one goes on from there. Resuming a job or freeing its slot only hastens it.
+There may be many holds, above all of jobs (paused, overlap): a sweep looks at a page of them and the next
+one goes on from there. Resuming a job or freeing its slot only hastens it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,32 @@ SILENCE = timedelta(seconds=30)
 # At a sweep each two seconds: five hundred a second and shard of each hold.
 MOST = 1_000
 PAGE = 200
+TASK_PAGE = 1_000
 
 
 def sweep_held(
-    conn: Connection[Any], partitions: Sequence[int], pages: HoldPages, *, most: int = MOST
+    conn: Connection[Any],
+    partitions: Sequence[int],
+    pages: HoldPages,
+    *,
+    most: int = MOST,
+    task_page: int = TASK_PAGE,
 ) -> HoldPages:
-    """Release what is held for no reason any more; where the next sweep goes on among the jobs."""
+    """Release what is held for no reason any more; where the next sweep goes on."""
     parameters = {"partitions": list(partitions), "most": most}
-    by_task = parameters | {"reasons": list(HELD_BY_TASK), "silence": SILENCE}
-    conn.execute(sql("sweep_held"), by_task, prepare=False)
+    after = [pages.by_task.get(reason, ("", "")) for reason in HELD_BY_TASK]
+    by_task = {
+        "reasons": list(HELD_BY_TASK),
+        "after_tenants": [tenant_id for tenant_id, _ in after],
+        "after_tasks": [task for _, task in after],
+        "page": task_page,
+        "silence": SILENCE,
+    }
+    full = conn.execute(sql("sweep_held"), parameters | by_task, prepare=False).fetchall()
     return HoldPages(
         _next_page(conn, "sweep_paused", pages.paused, parameters),
         _next_page(conn, "sweep_overlap", pages.overlap, parameters),
+        {reason: (tenant_id, task) for reason, tenant_id, task in full},
     )
 
 

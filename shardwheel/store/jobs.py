@@ -38,14 +38,14 @@ def create_jobs(conn: _Connection, tenant_id: str, postings: Sequence[JobPosting
     ids = [new_job_id(now_ms) for _ in postings]
     rows = [
         posting.columns()
-        | _timing_columns(timing)
+        | timing_columns(timing)
         | {"job_id": text_of(job_id), "partition": partition_of(job_id)}
         for job_id, posting, timing in zip(ids, postings, timings, strict=True)
     ]
     parameters = {"tenant_id": tenant_id, "jobs": msgspec.json.encode(rows).decode()}
     effective_from = dict(conn.execute(sql("create_jobs"), parameters, binary=True, prepare=False).fetchall())
     for job_id, timing in zip(ids, timings, strict=True):
-        _limit_runs(conn, job_id, timing, effective_from[job_id])
+        limit_runs(conn, job_id, timing, effective_from[job_id])
     return ids
 
 
@@ -91,31 +91,40 @@ def edit_job(
     callbacks: CallbackRules = STRICT,
 ) -> JobRow:
     """Apply posted fields to a job. Only a change of its timing gives the schedule a new state."""
-    old = _lock(conn, tenant_id, job_id)
+    old = locked_job(conn, tenant_id, job_id)
     now_ms = read_now_ms(conn)
+    if old.kind == "dag":
+        raise ConflictError(f"job {text_of(job_id)} is a DAG: edit it as one", field="id")
     posting = parse_posting(old.posted_with(changes), callbacks)
-    columns = posting.columns() | {name: getattr(old, name) for name in _TIMING_COLUMNS}
     timing = posting.timing(now_ms) if TIMING_FIELDS & set(changes) else None
+    write_edit(conn, old, posting.columns(), timing, now_ms)
+    return get_job(conn, tenant_id, job_id)
+
+
+def write_edit(
+    conn: _Connection, old: JobRow, columns: dict[str, Any], timing: PostedTiming | None, now_ms: int
+) -> None:
+    """Write a locked job as edited; without a timing it keeps the one it has. A new state of the schedule
+    settles the old one."""
+    columns = columns | {name: getattr(old, name) for name in _TIMING_COLUMNS}
     if timing is not None:
         _refuse_a_spent_once(conn, old, timing, now_ms)
-        columns |= _timing_columns(timing)
-    parameters = {"job_id": Uuid(job_id), "job": msgspec.json.encode(columns).decode()}
+        columns |= timing_columns(timing)
+    parameters = {"job_id": Uuid(old.job_id), "job": msgspec.json.encode(columns).decode()}
     ((effective_from_ms, schedule_no),) = conn.execute(sql("edit_job"), parameters)
-    if posting.task != old.task:
-        release_task(conn, job_id, old.task)
+    if columns["task"] != old.task:
+        release_task(conn, old.job_id, old.task)
     if schedule_no != old.schedule_no:
         if old.state == JobState.ACTIVE:
             settle_old_schedule(conn, old, effective_from_ms, now_ms=now_ms, skip_as=None)
         if timing is not None:
-            _limit_runs(
-                conn, job_id, timing, effective_from_ms, runs_before=_runs_before(old, effective_from_ms)
-            )
-    return get_job(conn, tenant_id, job_id)
+            runs_before = _runs_before(old, effective_from_ms)
+            limit_runs(conn, old.job_id, timing, effective_from_ms, runs_before=runs_before)
 
 
 def pause_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     """From the acknowledgement on, nothing of it is claimed but what is explicitly asked for."""
-    old = _lock(conn, tenant_id, job_id)
+    old = locked_job(conn, tenant_id, job_id)
     if old.state == JobState.ACTIVE:
         _end_schedule(conn, old, JobState.PAUSED)
     elif old.state != JobState.PAUSED:
@@ -125,7 +134,7 @@ def pause_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
 
 def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     """Go on from now. It settles nothing: the pause did; what was missed is a backfill's to fill."""
-    old = _lock(conn, tenant_id, job_id)
+    old = locked_job(conn, tenant_id, job_id)
     if old.state == JobState.PAUSED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.ACTIVE})
         release_paused(conn, tenant_id, job_id)
@@ -137,10 +146,14 @@ def resume_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
 def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
     """A tombstone stays until retention. Deleting twice is the same as once."""
     old = lock_job(conn, tenant_id, job_id)
+    refuse_a_task(old)
     if old.state == JobState.ACTIVE:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
+    if old.kind == "dag":
+        conn.execute(sql("delete_tasks"), {"tenant_id": tenant_id, "dag_id": Uuid(job_id)})
+        release_paused(conn, tenant_id, job_id)  # Its tasks: the claim finds that they can't run any more.
     skip_held(conn, job_id)
 
 
@@ -154,11 +167,22 @@ def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
     settle_old_schedule(conn, old, effective_from_ms, now_ms=effective_from_ms, skip_as=state.value)
 
 
-def _lock(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+def locked_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    """The same, of one that is neither deleted nor a task."""
     old = lock_job(conn, tenant_id, job_id)
     if old.state == JobState.DELETED:
         raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
+    refuse_a_task(old)
     return old
+
+
+def refuse_a_task(job: JobRow) -> None:
+    """A task has no schedule and no life of its own: what people say, they say of its DAG."""
+    if job.kind == "task":
+        problem = "is a task of a DAG, without a schedule of its own: it runs when its parents are over"
+        raise ConflictError(
+            f"job {text_of(job.job_id)} {problem}; edit, pause or trigger its DAG", field="id"
+        )
 
 
 def _one(conn: _Connection, statement: str, tenant_id: str, job_id: bytes) -> JobRow:
@@ -168,7 +192,8 @@ def _one(conn: _Connection, statement: str, tenant_id: str, job_id: bytes) -> Jo
     return JobRow._make(row)
 
 
-def _timing_columns(timing: PostedTiming) -> dict[str, Any]:
+def timing_columns(timing: PostedTiming) -> dict[str, Any]:
+    """The columns of `jobs` that are its timing."""
     is_once = timing.schedule.kind == "once"
     return {
         "schedule": timing.schedule.text,
@@ -181,9 +206,10 @@ def _timing_columns(timing: PostedTiming) -> dict[str, Any]:
     }
 
 
-def _limit_runs(
+def limit_runs(
     conn: _Connection, job_id: bytes, timing: PostedTiming, effective_from_ms: int, *, runs_before: int = 0
 ) -> None:
+    """`max_runs` counts from the moment the schedule takes effect: now that it is known, its last time is."""
     if timing.max_runs is None:
         return
     last_ms = timing.timing_from(effective_from_ms, runs_before).last_ms

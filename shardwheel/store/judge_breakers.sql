@@ -1,4 +1,4 @@
--- Open what fails too often; and of what is on probation, close or open again by what was just told.
+-- Open what fails too often, and return it; and of what is on probation, close or open again by what was just told.
 WITH told AS MATERIALIZED (
   SELECT * FROM unnest(%(tenants)s::text[], %(tasks)s::text[], %(runs)s::bigint[], %(failures)s::bigint[]) AS c (tenant_id, task, runs, failures)
 ),
@@ -21,16 +21,15 @@ opened AS (
    WHERE b.open_until IS NULL
   RETURNING b.tenant_id, b.task
 ),
-named AS (  -- The claim asks the type's row whether there is a breaker.
-  INSERT INTO shardwheel.task_types (tenant_id, task) SELECT tenant_id, task FROM opened
-  ON CONFLICT DO NOTHING
-),
 probe AS (
   INSERT INTO shardwheel.task_slots (tenant_id, task, slot_no) SELECT tenant_id, task, 0 FROM opened
   ON CONFLICT DO NOTHING
+),
+judged AS (
+  UPDATE shardwheel.task_breakers AS b
+     SET open_until = CASE WHEN c.failures > 0 THEN clock_timestamp() + %(open_for)s END,
+         closed_at = CASE WHEN c.failures > 0 THEN b.closed_at ELSE clock_timestamp() END
+    FROM told AS c
+   WHERE b.tenant_id = c.tenant_id AND b.task = c.task AND b.open_until <= clock_timestamp() AND c.runs > 0
 )
-UPDATE shardwheel.task_breakers AS b
-   SET open_until = CASE WHEN c.failures > 0 THEN clock_timestamp() + %(open_for)s END,
-       closed_at = CASE WHEN c.failures > 0 THEN b.closed_at ELSE clock_timestamp() END
-  FROM told AS c
- WHERE b.tenant_id = c.tenant_id AND b.task = c.task AND b.open_until <= clock_timestamp() AND c.runs > 0
+SELECT tenant_id, task FROM opened

@@ -1,10 +1,10 @@
--- A page of a tenant's jobs, in the order of their ids (which is that of their creation).
+-- A page of a tenant's jobs (not its DAGs, nor their tasks), in the order of their ids (which is that of their creation).
 SELECT uuid_send(job_id), tenant_id, partition, kind, state, task, name, params, tags, schedule, shardwheel.ms(anchor_at), shardwheel.ms(start_at),
        shardwheel.ms(end_at), shardwheel.ms(last_at), max_runs, jitter_ms, pool, priority, timeout_ms, max_retries, backoff, misfire,
        misfire_grace_ms, catchup_window_ms, overlap, not_after_ms, version, schedule_no, schedule_xid::text::bigint,
        shardwheel.ms(effective_from), shardwheel.ms(created_at), callback_url
   FROM shardwheel.jobs
- WHERE tenant_id = %(tenant_id)s AND job_id > %(after)s::uuid
+ WHERE tenant_id = %(tenant_id)s AND job_id > %(after)s::uuid AND kind = 'job'
    AND (%(state)s::text IS NULL AND state <> 'deleted' OR state = %(state)s)
    AND (%(task)s::text IS NULL OR task = %(task)s)
    AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))

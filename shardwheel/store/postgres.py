@@ -16,6 +16,7 @@ from shardwheel.execution import (
     Held,
     HoldPages,
     Note,
+    Resolved,
     ResultsStand,
     Settled,
 )
@@ -25,6 +26,8 @@ from shardwheel.ports import Identity, PartitionState, Watermark
 from shardwheel.store import (
     claim,
     counts,
+    dag_inputs,
+    dag_sweep,
     expand,
     feed,
     floors,
@@ -83,6 +86,12 @@ class PostgresStore:
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+        return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
+
+    async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
+        return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
+
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self._pool.run(held.sweep_held, partitions, pages)
 
@@ -126,6 +135,9 @@ class PostgresStore:
 
     async def load_checkpoint(self, held: Held) -> bytes | None:
         return await self._pool.run(notes.load_checkpoint, held)
+
+    async def load_inputs(self, execution_id: bytes) -> bytes:
+        return await self._pool.run(dag_inputs.load_inputs, execution_id)
 
     async def settle(self, results: Sequence[Result]) -> Settled:
         with data_may_be_refused():

@@ -8,14 +8,18 @@ from typing import Any
 import msgspec
 from psycopg import Connection
 
+from shardwheel.dag_run import Ended
 from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.execution import TERMINAL_STATES, ExecutionState
 from shardwheel.ids import TRIGGER, execution_id, fire_id, partition_of_id, scheduled_ms_of, text_of
 from shardwheel.job import JobState
 from shardwheel.posting import check_params
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.dag_hands import Hand, cancel_run
+from shardwheel.store.dag_resolve import Resolution
+from shardwheel.store.dag_runs import lock_runs
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import get_job, read_now_ms
+from shardwheel.store.jobs import get_job, read_now_ms, refuse_a_task
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
@@ -31,6 +35,7 @@ def trigger_job(
 ) -> bytes:
     """Run the job now, paused or not; the execution's id. The same request id is the same run."""
     job = _shared(conn, tenant_id, job_id)
+    refuse_a_task(job)
     if params is not None:
         check_params(params)
     now_ms = read_now_ms(conn)
@@ -82,7 +87,36 @@ def backfill_job(
 
 def cancel_execution(conn: _Connection, tenant_id: str, execution: bytes, job_id: bytes | None = None) -> str:
     """`cancelled`, `already_running` (it is asked to stop) or `already_done`. One that has no row yet is
-    cancelled ahead, if its job is named: its fire will find the row."""
+    cancelled ahead, if its job is named: its fire will find the row. That of a DAG cancels its run."""
+    values = {"execution_id": Uuid(execution), "tenant_id": tenant_id}
+    of_dag = conn.execute(sql("dag_run_of"), values, binary=True).fetchone()
+    if of_dag is not None and of_dag[0] is not None:
+        return _cancel_of_dag(conn, tenant_id, execution, *of_dag)
+    return _cancel(conn, tenant_id, execution, job_id)
+
+
+def _cancel_of_dag(
+    conn: _Connection,
+    tenant_id: str,
+    execution: bytes,
+    run_id: bytes,
+    task_id: bytes,
+    item_no: int | None,
+    is_run: bool,
+) -> str:
+    if is_run:
+        return "cancelled" if cancel_run(conn, Hand(tenant_id, "cancel"), run_id).changed else "already_done"
+    resolution = Resolution(conn, lock_runs(conn, [run_id]))
+    done = _cancel(conn, tenant_id, execution, None)
+    if done == "cancelled":
+        resolution.follow([Ended(run_id, task_id, item_no, "cancelled", "cancelled")])
+    elif done == "already_running" and item_no is None:
+        resolution.cancel_items(run_id, task_id)
+    resolution.close()
+    return done
+
+
+def _cancel(conn: _Connection, tenant_id: str, execution: bytes, job_id: bytes | None) -> str:
     values = {"execution_id": Uuid(execution), "tenant_id": tenant_id}
     row = conn.execute(sql("lock_execution"), values).fetchone()
     if row is None:

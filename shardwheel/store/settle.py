@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from psycopg import Connection
 
-from shardwheel.execution import ExecutionState, Settled
+from shardwheel.dag_run import Ended
+from shardwheel.execution import TERMINAL_STATES, ExecutionState, Resolved, Settled
 from shardwheel.limits import WINDOW_S, Tally, TaskName, add_tallies, is_budget_spent
 from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
+from shardwheel.store.dag_resolve import resolve
+from shardwheel.store.dag_runs import Run, lock_runs
 from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome, Result
 
@@ -36,33 +39,55 @@ _NOT_RUNS = frozenset({Outcome.RELEASED, Outcome.CANCELLED, Outcome.CRASHED})
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
+class Applied(NamedTuple):
+    """The states of attempts that were current, by execution, and what followed in DAGs."""
+
+    states: dict[bytes, str]
+    resolved: Resolved
+
+
 def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
     """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
-    states = apply_decisions(conn, _decide_all(conn, results))
-    return Settled(dict(Counter(states.values())), len(results) - len(states), _tallies(results, states))
+    run_ids = {result.dag_run_id for result in results if result.dag_run_id}
+    locked = lock_runs(conn, run_ids) if run_ids else {}  # Before the executions, as everybody does.
+    states, resolved = apply_decisions(conn, _decide_all(conn, results), locked=locked)
+    tallies = _tallies(results, states)
+    return Settled(dict(Counter(states.values())), len(results) - len(states), tallies, resolved)
 
 
 def apply_decisions(
-    conn: Connection[Any], decided: Sequence[tuple[Result, Decision]], *, crashed: bool = False
-) -> dict[bytes, str]:
-    """Write what was decided of running attempts, and bury the dead: the one way out of `running`. The states
-    of those that were: whatever was told of an attempt that is not current is not among them."""
+    conn: Connection[Any],
+    decided: Sequence[tuple[Result, Decision]],
+    *,
+    crashed: bool = False,
+    locked: Mapping[bytes, Run] | None = None,
+) -> Applied:
+    """Write what was decided of running attempts, bury the dead, and let DAGs go on: the one way out of
+    `running`. Whatever was told of an attempt that is not current is not among those that were."""
     if not decided:
-        return {}
+        return Applied({}, Resolved())
     parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided)}
-    states = dict(conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall())
+    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
+    states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
     if dead:
         conn.execute(sql("bury"), {"execution_ids": Uuids(dead)}, prepare=False)
-    return states
+    ended = [
+        Ended(run_id, task_id, item_no, state, reason)
+        for _, state, run_id, task_id, item_no, reason in rows
+        if run_id is not None and state in TERMINAL_STATES
+    ]
+    return Applied(states, resolve(conn, ended, locked))
 
 
 def _tallies(results: Sequence[Result], states: Mapping[bytes, str]) -> dict[TaskName, Tally]:
-    """How runs ended, by task type. What a worker gave back or somebody cancelled is not a run."""
+    """How runs ended, by task type. What a worker gave back or somebody cancelled is not a run; of two
+    results of one execution the later attempt's is the one that was settled."""
     counted: dict[TaskName, Tally] = {}
+    latest = {result.execution_id: result for result in sorted(results, key=lambda result: result.attempt)}
     told = Counter(
         (result.tenant_id, result.task, result.outcome, result.attempt == 1, states[result.execution_id])
-        for result in results
+        for result in latest.values()
         if result.execution_id in states and result.outcome not in _NOT_RUNS
     )
     for (tenant_id, task, outcome, first, state), count in told.items():

@@ -13,26 +13,30 @@ WITH result AS MATERIALIZED (
             ended_ms, output, crashed)
 ),
 locked AS MATERIALIZED (
-  SELECT x.execution_id, x.state = 'running' AS runs, x.attempt, x.claim_token
+  SELECT x.execution_id, x.state = 'running' AS runs, x.attempt, x.claim_token, x.cancel_requested_at IS NOT NULL AS unwanted
     FROM shardwheel.executions AS x
    WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
    ORDER BY x.execution_id
      FOR UPDATE OF x
 ),
+current AS MATERIALIZED (  -- Nobody wants another attempt of what was asked to stop.
+  SELECT r.*, CASE WHEN l.unwanted AND r.state IN ('queued', 'retry_wait') THEN 'cancelled' ELSE r.state END AS next_state
+    FROM result AS r
+    JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token AND l.runs
+),
 settled AS (
   UPDATE shardwheel.executions AS x
-     SET state = r.state, reason = nullif(r.reason, ''), failures = greatest(x.failures, r.failures),
+     SET state = r.next_state, reason = CASE WHEN r.next_state <> r.state THEN 'cancelled' ELSE nullif(r.reason, '') END, failures = greatest(x.failures, r.failures),
          crashes = x.crashes + r.crashed::int,
-         attempt = x.attempt + (r.state IN ('queued', 'retry_wait'))::int,
-         due_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN shardwheel.at(r.due_ms) ELSE x.due_at END,
-         ended_at = CASE WHEN r.state IN ('queued', 'retry_wait') THEN NULL ELSE clock_timestamp() END,
+         attempt = x.attempt + (r.next_state IN ('queued', 'retry_wait'))::int,
+         due_at = CASE WHEN r.next_state IN ('queued', 'retry_wait') THEN shardwheel.at(r.due_ms) ELSE x.due_at END,
+         ended_at = CASE WHEN r.next_state IN ('queued', 'retry_wait') THEN NULL ELSE clock_timestamp() END,
          duration_ms = greatest(r.ended_ms - r.started_ms, 0), output = coalesce(nullif(r.output, '')::jsonb, x.output),
          claim_token = NULL, lease_until = NULL, timeout_at = NULL,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL
-    FROM result AS r
-    JOIN locked AS l ON l.execution_id = r.execution_id AND l.attempt = r.attempt AND l.claim_token = r.token AND l.runs
+    FROM current AS r
    WHERE x.execution_id = r.execution_id
-  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
+  RETURNING x.execution_id, x.tenant_id, x.partition, x.job_id, x.state, x.reason, x.dag_run_id, x.item_no, r.attempt, r.outcome, r.class, r.message, r.traceback, r.worker,
             r.started_ms, r.ended_ms
 ),
 recorded AS (
@@ -44,4 +48,4 @@ recorded AS (
    ORDER BY execution_id, attempt
   ON CONFLICT DO NOTHING
 )
-SELECT uuid_send(execution_id), state FROM settled
+SELECT uuid_send(execution_id), state, uuid_send(dag_run_id), uuid_send(job_id), item_no, reason FROM settled

@@ -2,7 +2,7 @@
 WITH held AS MATERIALIZED (
   SELECT x.execution_id
     FROM shardwheel.executions AS x
-   WHERE x.job_id = %(job_id)s AND x.pending = 'held'
+   WHERE x.job_id = %(job_id)s AND x.pending = 'held' AND x.dag_run_id IS NULL
    ORDER BY x.execution_id
    LIMIT %(most)s
      FOR UPDATE OF x SKIP LOCKED

@@ -16,9 +16,9 @@ from psycopg import Connection
 
 from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand
 from shardwheel.retry import Backoff, Decision, History, decide
-from shardwheel.store.arrays import Bigints, Uuid
+from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.claim import LEASES
-from shardwheel.store.settle import apply_decisions
+from shardwheel.store.settle import Applied, apply_decisions
 from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 
@@ -34,6 +34,18 @@ def sweep_lost(
     """Put back what dead workers held (no failure), and end what hangs past its time-out (one). Before it
     looks at all that was claimed, claims of which nothing runs any more are cleared away."""
     sweep_claims(conn, partitions)
+    return dict(Counter(end_lost(conn, partitions, stand, most=most).states.values()))
+
+
+def end_lost(
+    conn: Connection[Any],
+    partitions: Sequence[int],
+    stand: ResultsStand,
+    *,
+    run_ids: Sequence[bytes] = (),
+    most: int,
+) -> Applied:
+    """Of DAGs only the tasks of these runs, which the caller has locked: runs come before executions."""
     parameters = {
         "partitions": list(partitions),
         "grace": TIMEOUT_GRACE,
@@ -42,6 +54,7 @@ def sweep_lost(
         "generation": stand.generation,
         "topic_partitions": Bigints(list(stand.settled)),
         "settled": Bigints(list(stand.settled.values())),
+        "run_ids": Uuids(run_ids),
         "most": most,
     }
     crashed: list[tuple[Result, Decision]] = []
@@ -51,8 +64,8 @@ def sweep_lost(
         (timed_out if hangs else crashed).append(
             _decided(row, Outcome.TIMED_OUT if hangs else Outcome.CRASHED)
         )
-    ended = apply_decisions(conn, crashed, crashed=True) | apply_decisions(conn, timed_out)
-    return dict(Counter(ended.values()))
+    lost, late = apply_decisions(conn, crashed, crashed=True), apply_decisions(conn, timed_out)
+    return Applied(lost.states | late.states, lost.resolved.and_also(late.resolved))
 
 
 def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:

@@ -26,7 +26,7 @@ over AS MATERIALIZED (
     FROM page AS e
     JOIN shardwheel.jobs AS j USING (job_id)
     JOIN shardwheel.partitions AS p ON p.partition = j.partition
-   WHERE j.state = 'active' AND j.kind = 'job'
+   WHERE j.state = 'active' AND j.kind IN ('job', 'dag')
      AND j.last_at + j.jitter_ms * interval '1 millisecond' <= shardwheel.at(p.floor_ms) AND j.schedule_xid < p.floor_xid
      AND NOT EXISTS (SELECT FROM running AS r WHERE r.job_id = j.job_id)
      AND NOT EXISTS (SELECT FROM shardwheel.executions AS x WHERE x.job_id = j.job_id AND x.pending IS NOT NULL)

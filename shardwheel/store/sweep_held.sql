@@ -1,8 +1,10 @@
 -- Executions that a task type holds and holds no longer go on, oldest first, as many as would find room: the claim
--- decides again. What a type holds is looked at once, however much it is.
+-- decides again. What a type holds is looked at once, however much it is; of each reason a page of types, after the one
+-- looked at last. Returned is the last of each page that was full.
 WITH hold AS MATERIALIZED (
   SELECT r.reason, h.tenant_id, h.held_for
-    FROM unnest(%(reasons)s::text[]) AS r (reason) CROSS JOIN LATERAL shardwheel.holds(r.reason, '', '', 1000) AS h
+    FROM unnest(%(reasons)s::text[], %(after_tenants)s::text[], %(after_tasks)s::text[]) AS r (reason, after_tenant, after_task)
+   CROSS JOIN LATERAL shardwheel.holds(r.reason, r.after_tenant, r.after_task, %(page)s) AS h
 ),
 release AS MATERIALIZED (
   SELECT h.reason, h.tenant_id, h.held_for,
@@ -40,8 +42,14 @@ free AS MATERIALIZED (
       ORDER BY x.execution_id
       LIMIT least(r.room, %(most)s)
         FOR UPDATE OF x SKIP LOCKED) AS o
+),
+released AS (
+  UPDATE shardwheel.executions AS x
+     SET state = 'queued', reason = NULL
+    FROM free AS f
+   WHERE x.execution_id = f.execution_id AND x.pending = 'held'
 )
-UPDATE shardwheel.executions AS x
-   SET state = 'queued', reason = NULL
-  FROM free AS f
- WHERE x.execution_id = f.execution_id AND x.pending = 'held'
+SELECT DISTINCT ON (h.reason) h.reason, h.tenant_id, h.held_for
+  FROM (SELECT hold.*, count(*) OVER (PARTITION BY reason) AS looked_at FROM hold) AS h
+ WHERE h.looked_at = %(page)s
+ ORDER BY h.reason, h.tenant_id DESC, h.held_for DESC

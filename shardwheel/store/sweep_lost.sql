@@ -11,8 +11,10 @@ SELECT uuid_send(x.execution_id), uuid_send(x.job_id), x.partition, x.attempt, u
   JOIN shardwheel.jobs AS j USING (job_id)
   JOIN unnest(%(pools)s::text[], %(leases)s::interval[]) AS p (pool, lease) ON p.pool = j.pool
  WHERE x.execution_id = ANY (ARRAY(SELECT c.execution_id FROM shardwheel.claimed_ids AS c WHERE c.partition = ANY (%(partitions)s)))
-   AND x.state = 'running'
-   AND (x.lease_until < clock_timestamp() OR x.timeout_at + %(grace)s < x.lease_until - p.lease)
+   AND x.state = 'running' AND (x.dag_run_id IS NULL OR x.dag_run_id = ANY (%(run_ids)s::uuid[]))
+   -- By both clocks: a lease may be that of another pool, which the job had when it was claimed.
+   AND (x.lease_until < clock_timestamp()
+        OR x.timeout_at + %(grace)s < x.lease_until - p.lease AND x.timeout_at + %(grace)s < clock_timestamp())
    AND NOT EXISTS (SELECT FROM unnest(%(topic_partitions)s::bigint[], %(settled)s::bigint[]) AS s (topic_partition, settled)
                     WHERE x.reported_generation = %(generation)s AND x.reported_partition = s.topic_partition
                       AND x.reported_offset >= s.settled)

@@ -17,6 +17,7 @@ from psycopg import Connection
 from shardwheel.limits import BREAKER_OPEN_S, BREAKER_RUNS, BREAKER_SHARE, WINDOW_S, Tally, TaskName
 from shardwheel.store.arrays import Bigints, Texts
 from shardwheel.store.sql import sql
+from shardwheel.store.task_types import name_task
 
 
 def tally(conn: Connection[Any], counted: Mapping[TaskName, Tally], lane: int) -> None:
@@ -40,5 +41,7 @@ def tally(conn: Connection[Any], counted: Mapping[TaskName, Tally], lane: int) -
         "least_runs": BREAKER_RUNS,
         "share": BREAKER_SHARE,
     }
-    conn.execute(sql("judge_breakers"), told | rules)
+    # The claim asks the type's row whether there is a breaker.
+    for tenant_id, task in conn.execute(sql("judge_breakers"), told | rules).fetchall():
+        name_task(conn, tenant_id, task)
     conn.execute(sql("drop_tallies"), {"kept": timedelta(seconds=2 * WINDOW_S)})

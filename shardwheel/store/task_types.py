@@ -52,6 +52,11 @@ def limit_task(
     return get_task(conn, tenant_id, task)
 
 
+def name_task(conn: Connection[Any], tenant_id: str, task: str) -> None:
+    """Give the task a row, should it have none."""
+    _set(conn, tenant_id, task, {})
+
+
 def get_task(conn: Connection[Any], tenant_id: str, task: str) -> TaskType:
     for found in list_tasks(conn, tenant_id, task=task):
         return found

@@ -186,7 +186,7 @@ class MemoryLoopRig:
     def _update(self, state: str, **columns: Any) -> None:
         table = self.server.tables[rows.EXECUTIONS]
         for key, row in table.items():
-            if row.state == state:
+            if row.state == state and (state != "running" or row.lease_until_ms is not None):
                 table[key] = row._replace(**columns)
 
 
@@ -268,13 +268,14 @@ class PostgresLoopRig:
     async def end_leases(self) -> None:
         self._connection.execute(
             "UPDATE shardwheel.executions SET lease_until = clock_timestamp() - interval '1 s'"
-            " WHERE state = 'running'"
+            " WHERE state = 'running' AND lease_until IS NOT NULL"
         )
 
     async def overrun(self, by_s: float, heard_s_ago: float) -> None:
         self._connection.execute(
             """UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - %s * interval '1 s',
-                      lease_until = clock_timestamp() + %s WHERE state = 'running'""",
+                      lease_until = clock_timestamp() + %s
+                 WHERE state = 'running' AND lease_until IS NOT NULL""",
             [by_s, LEASES["short"] - timedelta(seconds=heard_s_ago)],
         )
 
@@ -289,7 +290,7 @@ class PostgresLoopRig:
     async def hang(self) -> None:
         self._connection.execute(
             "UPDATE shardwheel.executions SET timeout_at = clock_timestamp() - interval '1 h'"
-            " WHERE state = 'running'"
+            " WHERE state = 'running' AND lease_until IS NOT NULL"
         )
 
     async def slots(self) -> tuple[int, int]:
@@ -324,7 +325,10 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
             "TRUNCATE shardwheel.jobs, shardwheel.executions, shardwheel.attempts, shardwheel.skip_ranges,"
             " shardwheel.work_rows, shardwheel.dead_letters, shardwheel.overlap_slots, shardwheel.task_types,"
             " shardwheel.task_slots, shardwheel.task_budgets, shardwheel.task_breakers,"
-            " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs"
+            " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs,"
+            " shardwheel.dag_versions, shardwheel.dag_tasks, shardwheel.dag_edges, shardwheel.dag_runs,"
+            " shardwheel.dag_counters,"
+            " shardwheel.dag_fans"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

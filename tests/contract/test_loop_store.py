@@ -206,7 +206,7 @@ async def test_a_heartbeat_extends_tells_and_makes_the_sweep_wait_for_a_result(
         assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
         await s.store.heartbeat([held[0]._replace(topic_partition=3, offset=10)], "short", "g")
         await rig.end_leases()
-        assert await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 10})) == {"queued": 1}
+        assert await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 10})) == {"cancelled": 1}
         assert await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 11})) == {"queued": 1}
 
 

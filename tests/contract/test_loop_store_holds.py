@@ -3,6 +3,8 @@ go on: pauses, limits, rates, breakers, handlers, and the tenant's budget of ret
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 from trio.testing import MockClock, trio_test
@@ -10,6 +12,7 @@ from trio.testing import MockClock, trio_test
 from shardwheel.errors import NotFoundError
 from shardwheel.execution import FIRST_PAGES, Claimed, ClaimReply
 from shardwheel.limits import Tally, TaskName
+from shardwheel.store.held import sweep_held
 from shardwheel.store.jobs import delete_job, edit_job, pause_job, resume_job
 from shardwheel.store.task_types import get_task, list_tasks, pause_task, resume_task
 from shardwheel.wire import Outcome, Result
@@ -62,6 +65,21 @@ async def test_a_claim_waits_for_a_pause_of_its_task_and_obeys_it(
                     nursery.start_soon(claim)
                     await rig.until_somebody_waits()
         assert replies[0].recorded == {("held", "task_paused"): 1}
+
+
+@trio_test
+async def test_of_many_tasks_a_sweep_looks_at_a_page(rig: LoopRig, clock: MockClock | None) -> None:
+    """Whoever holds much, or has many tasks, keeps nobody else's from being looked at."""
+    async with scene(rig) as s:
+        for task in ("a", "b", "c"):
+            await rig.run(pause_task, "t", task, "ada")
+            await s.claim(fire_of(await s.create(every="10s", task=task)), tasks=frozenset({task}))
+        await rig.run(resume_task, "t", "c")
+        pages, looks = FIRST_PAGES, 0
+        while await s.reasons() == ["task_paused"] * 3:
+            pages = await rig.run(partial(sweep_held, task_page=1), list(ALL), pages)
+            looks += 1
+        assert (sorted(await s.reasons()), looks) == (["queued", "task_paused", "task_paused"], 3)
 
 
 @trio_test

@@ -27,7 +27,6 @@ KNOWN_SEEDS = {
     "a result of an old attempt is taken": 2,
     "a catch-up does not pin T": 4,
     "all partitions are read since the newest of their snapshots": 9,
-    "the claim floor is a time only": 6,
     "a take-over ignores Kafka's generation": 2,
     "a take-over compares T with scheduled times": 3,
     "a change is applied from now on, not from its effective_from": 1,

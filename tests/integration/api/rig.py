@@ -16,11 +16,13 @@ from shardwheel.api.app import PREFIX, make_app
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import open_desk
 from shardwheel.api.server import open_socket, uvicorn_for
+from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.http import address_of_socket
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier, secret_keys, tenant_token
+from tests.integration.api.cluster import Cluster
 
 SECRET = "a secret of tests that is long enough"
 
@@ -41,8 +43,9 @@ def token(tenant: str = "acme", role: str = "admin", tasks: Iterable[str] = ()) 
 class Rig:
     """`call` speaks for a tenant; `poked` holds the partitions whose owners were told of a change."""
 
-    def __init__(self, dsn: str, url: str) -> None:
+    def __init__(self, dsn: str, url: str, cluster: Cluster) -> None:
         self.dsn = dsn
+        self.cluster = cluster
         self.client = httpx.Client(base_url=url, timeout=30, trust_env=False)
         self.poked: list[int] = []
         self.view: View | None = None
@@ -59,7 +62,14 @@ class Rig:
         **more: Any,
     ) -> httpx.Response:
         headers = {"authorization": f"Bearer {token(tenant, role, tasks)}"} | more.pop("headers", {})
-        return self.client.request(method, PREFIX + path, json=body, headers=headers, **more)
+        request = self.client.build_request(method, PREFIX + path, json=body, headers=headers, **more)
+        # What streams has no end: its head will do.
+        answer = self.client.send(request, stream=path.startswith("/events"))
+        if answer.is_success and path.startswith("/events"):
+            answer.close()
+        else:
+            answer.read()
+        return answer
 
     def job(self, tenant: str = "acme", **fields: Any) -> dict[str, Any]:
         answer = self.call("POST", "/jobs", {"task": "work", "cron": "0 9 * * *"} | fields, tenant=tenant)
@@ -85,16 +95,30 @@ class Rig:
             )
         return letter_id
 
+    def alert(self, subject: str) -> str:
+        """An open alert, as the watcher would leave it."""
+        with psycopg.connect(self.dsn) as conn:
+            row = conn.execute(
+                """INSERT INTO shardwheel.alerts (rule, subject, severity, value, sentence, remedy)
+                   VALUES ('oldest_due', %s, 'warning', 41.5, 'It is late.', 'Look.')
+                   RETURNING alert_id::text""",
+                [subject],
+            ).fetchone()
+        assert row is not None
+        return str(row[0])
+
 
 @contextmanager
 def served(dsn: str) -> Iterator[Rig]:
     listener = open_socket("127.0.0.1", 0)
-    rig = Rig(dsn, f"http://{address_of_socket(listener)}")
+    cluster = Cluster()
+    rig = Rig(dsn, f"http://{address_of_socket(listener)}", cluster)
     pool = TenantPool(dsn, name="test", size=4)
     desk = open_desk(
         pool,
         poke=rig.poked.extend,
         look=lambda: rig.view,
+        steering=CoordinatorSteering(cluster.errand),
         health=Health(),
         is_stopping=lambda: False,
     )
@@ -110,3 +134,4 @@ def served(dsn: str) -> Iterator[Rig]:
         server.should_exit = True
         thread.join()
         pool.close()
+        cluster.close()

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from shardwheel.api.app import PREFIX, ROUTES
 from shardwheel.api.openapi import document
 from shardwheel.api.route import Route
+from tests.integration.api.cluster import FIRST
 from tests.integration.api.rig import Rig
 
 pytestmark = pytest.mark.servers
 
 DOCUMENT = document(ROUTES, PREFIX, "1")
-# Without etcd these can't be served; the others all can.
-AWAY = ("/shards", "/partitions")
-SERVED = [route for route in ROUTES if route.path not in AWAY]
 EXAMPLES = 100
 
 texts = st.text(max_size=20) | st.sampled_from(
@@ -59,14 +57,17 @@ def queries(route: Route) -> st.SearchStrategy[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def things(api: Rig) -> dict[str, str]:
+    api.view = api.cluster.view()
     return {
+        "/shards": FIRST,
         "/jobs": api.job("fuzz")["id"],
         "/executions": api.execution("fuzz"),
         "/dead-letters": api.letter("fuzz"),
+        "/alerts": api.alert("fuzz"),
     }
 
 
-@pytest.mark.parametrize("route", SERVED, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_no_answer_is_a_surprise(api: Rig, things: dict[str, str], route: Route) -> None:
     operation = DOCUMENT["paths"][PREFIX + route.path][route.method.lower()]
     own = next((thing for start, thing in things.items() if route.path.startswith(start)), "work")

@@ -74,6 +74,24 @@ def test_what_is_under_way_is_finished_at_sigterm(migrated_database: str, etcd_s
         assert process.wait(LIMIT_S) == 0
 
 
+def test_listeners_do_not_hold_up_the_end_and_the_cluster_can_be_asked(
+    migrated_database: str, etcd_server: EtcdServer
+) -> None:
+    port = ports.choose()
+    headers = {"authorization": f"Bearer {token()}"}
+    with running(migrated_database, etcd_server, port) as process:
+        url = f"http://127.0.0.1:{port}/api/v1"
+        # Through this process's own etcd connection: no shard is alive to level.
+        assert httpx.post(f"{url}/rebalance", headers=headers).status_code == 409
+        with httpx.stream("GET", f"{url}/events", headers=headers, timeout=LIMIT_S) as heard:
+            lines = heard.iter_lines()
+            assert next(lines) == "event: start"
+            process.send_signal(signal.SIGTERM)
+            # The stream comes to its own end.
+            assert [line for line in lines if line.startswith("event")] == []
+        assert process.wait(LIMIT_S) == 0
+
+
 def test_a_wrong_start_is_one_line(migrated_database: str, etcd_server: EtcdServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -15,10 +15,12 @@ from tests.integration.api.rig import Rig, token
 
 pytestmark = pytest.mark.servers
 
-OF_ONE = [route for route in ROUTES if "{id}" in route.path]
+# These are the cluster's, and nobody's own.
+OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts")
+OF_ONE = [route for route in ROUTES if "{id}" in route.path and not route.path.startswith(OF_CLUSTER)]
 LISTS = [route for route in ROUTES if route.method == "GET" and "{id}" not in route.path]
 OF_TENANTS = [
-    route for route in LISTS if RULES[route.name].role and route.path not in ("/shards", "/partitions")
+    route for route in LISTS if RULES[route.name].role and route.path not in (*OF_CLUSTER, "/events")
 ]
 GUARDED = [route for route in ROUTES if RULES[route.name].role is not None]
 NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -75,3 +75,8 @@ def resumes(ctx: Any, params: dict[str, Any]) -> Any:
 async def stoppable(ctx: Any, params: dict[str, Any]) -> None:
     Path(params["began"]).touch()
     await trio.sleep_forever()
+
+
+@handler("count")
+async def count(ctx: Any, params: dict[str, Any]) -> list[int]:
+    return list(range(params["to"]))

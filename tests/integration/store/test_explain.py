@@ -150,28 +150,32 @@ def held(gate: Gate, **claimant: Any) -> Explanation:
 
 
 def test_a_paused_task_type_says_who_paused_it(gate: Gate) -> None:
-    pause_task(gate.conn, TENANT, "work", "ada")
+    with gate.conn.transaction():
+        pause_task(gate.conn, TENANT, "work", "ada")
     found = held(gate)
     assert (found.reason, found.remedy) == ("task_paused", "`shardctl task resume work`.")
     assert "paused by ada at 20" in found.sentence
 
 
 def test_limits_say_how_much_they_allow(gate: Gate) -> None:
-    limit_task(gate.conn, TENANT, "work", max_running=1)
+    with gate.conn.transaction():
+        limit_task(gate.conn, TENANT, "work", max_running=1)
     gate.claim(gate.fire(NOON_MS - 1))
     found = held(gate)
     assert found.reason == "concurrency" and "at most 1 run at once, and 1 are taken" in found.sentence
 
 
 def test_a_rate_says_what_it_is(gate: Gate) -> None:
-    limit_task(gate.conn, TENANT, "work", rate="1/h")
+    with gate.conn.transaction():
+        limit_task(gate.conn, TENANT, "work", rate="1/h")
     gate.claim(gate.fire(NOON_MS - 1))
     found = held(gate)
     assert found.reason == "rate_limit" and "may start 1 an hour" in found.sentence
 
 
 def test_an_open_breaker_says_until_when(gate: Gate) -> None:
-    limit_task(gate.conn, TENANT, "work", breaker=True)
+    with gate.conn.transaction():
+        limit_task(gate.conn, TENANT, "work", breaker=True)
     gate.conn.execute(
         "INSERT INTO shardwheel.task_breakers (tenant_id, task, open_until)"
         " VALUES ('t', 'work', now() + interval '1 min')"

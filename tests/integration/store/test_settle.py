@@ -10,9 +10,11 @@ import pytest
 from trio.testing import trio_test
 
 from shardwheel.errors import RefusedError
-from shardwheel.execution import Claimed
+from shardwheel.execution import Claimed, Settled
+from shardwheel.limits import Tally, TaskName
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
+from shardwheel.store.requests import cancel_execution
 from shardwheel.store.settle import settle
 from shardwheel.wire import Outcome
 from tests.integration.store.blocking import LIMIT_S, blocked
@@ -135,7 +137,7 @@ def test_two_processors_with_the_same_results_settle_them_once(gate: Gate) -> No
         settle(first, results)
         with blocked(gate.dsn, lambda conn: settle(conn, list(reversed(results)))) as step:
             first.commit()
-            assert step.result(LIMIT_S) == ({}, 6, {})
+            assert step.result(LIMIT_S) == Settled({}, 6, {})
     assert gate.conn.execute("SELECT count(*) FROM shardwheel.attempts").fetchone() == (6,)
 
 
@@ -145,8 +147,31 @@ def test_a_late_result_meets_a_sweep_that_put_the_execution_back(gate: Gate) -> 
         sweep.execute("UPDATE shardwheel.executions SET state = 'queued', attempt = 2, claim_token = NULL")
         with blocked(gate.dsn, lambda conn: settle(conn, [result_of(claimed)])) as step:
             sweep.commit()
-            assert step.result(LIMIT_S) == ({}, 1, {})
+            assert step.result(LIMIT_S) == Settled({}, 1, {})
     assert gate.state(claimed) == ("queued", None, 2)
+
+
+def test_what_was_asked_to_stop_gets_no_other_attempt(gate: Gate) -> None:
+    """However its attempt ends: given back, failed, or with its worker."""
+    for place, outcome in enumerate((Outcome.RELEASED, Outcome.FAILED)):
+        (claimed,) = gate.claim(gate.fire(NOON_MS + place)).claimed
+        assert cancel_execution(gate.conn, "t", claimed.execution_id) == "already_running"
+        assert gate.settle(result_of(claimed, outcome)) == {"cancelled": 1}
+        assert gate.state(claimed) == ("cancelled", "cancelled", 1)
+
+
+def test_a_stale_result_beside_the_current_one_is_not_counted(gate: Gate) -> None:
+    (first,) = claimed_fires(gate)
+    gate.settle(result_of(first, Outcome.RELEASED))
+    (second,) = gate.claim(gate.fire(NOON_MS, attempt=2)).claimed
+    told = {"tenant_id": "t", "task": "work"}
+    with gate.conn.transaction():
+        settled = settle(
+            gate.conn,
+            [result_of(second, Outcome.SUCCEEDED, **told), result_of(first, Outcome.FAILED, **told)],
+        )
+    assert (settled.by_state, settled.stale) == ({"succeeded": 1}, 1)
+    assert settled.tallies == {TaskName("t", "work"): Tally(runs=1)}
 
 
 @pytest.mark.parametrize("fields", [{"output": b"{"}, {"output": b"\xff"}, {"ended_ms": 10**17}])

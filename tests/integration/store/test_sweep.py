@@ -104,6 +104,15 @@ def test_a_worker_that_hangs_past_the_time_out_is_overruled(gate: Gate) -> None:
     assert row is not None and (row["failures"], row["crashes"]) == (1, 0)
 
 
+def test_a_change_of_pool_ends_no_attempt(gate: Gate) -> None:
+    """Its lease is that of the pool it was claimed in."""
+    gate.update(gate.job_id, pool="medium", timeout_ms=60_000)
+    (claimed,) = gate.claim(gate.fire(), pool="medium").claimed
+    gate.update(gate.job_id, pool="short")
+    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    assert gate.state(claimed) == ("running", None, 1)
+
+
 def test_a_dead_worker_is_no_time_out_of_what_it_held(gate: Gate) -> None:
     """Its time-out passes before its lease ends: whether anybody was there to end it is not known yet."""
     claimed = running(gate)

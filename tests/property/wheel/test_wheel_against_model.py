@@ -153,7 +153,7 @@ class WheelAgainstModel(RuleBasedStateMachine):
         for due_ms, _, _ in self.held.values():
             if from_ms <= due_ms < from_ms + span_ms:
                 counts[(due_ms - from_ms) // bucket_ms] += 1
-        assert self.wheel.histogram(from_ms, from_ms + span_ms, bucket_ms) == counts
+        assert self.wheel.histogram(from_ms, from_ms + span_ms, bucket_ms).tolist() == counts
 
     @invariant()
     def agrees(self) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 from trio.testing import trio_test
 
 from shardwheel.api.lookout import Lookout
+from shardwheel.errors import UnavailableError
 from shardwheel.http import Answer, address_of, listen, serve
 from shardwheel.memory.leases import MemoryEtcd, MemoryLeases
 from shardwheel.ports import Put
@@ -96,3 +98,16 @@ async def test_a_poke_for_nobody_is_lost_in_silence() -> None:
     async with watched(Door()) as lookout:
         lookout.poke([7])
     lookout.poke([0])
+
+
+@trio_test
+async def test_an_errand_is_done_for_a_thread_until_the_process_stops() -> None:
+    async with watched(Door()) as lookout:
+        snapshot = await trio.to_thread.run_sync(lookout.errand, lambda leases: leases.range("shards/"))
+        assert [item.key for item in snapshot.items] == ["shards/s0"]
+
+
+def test_an_errand_before_the_start_is_refused() -> None:
+    lookout = Lookout(Service("test", address="nowhere:0"), MemoryLeases(MemoryEtcd()))
+    with pytest.raises(UnavailableError):
+        lookout.errand(lambda leases: leases.range(""))

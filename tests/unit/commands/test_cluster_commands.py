@@ -7,13 +7,13 @@ from trio.testing import trio_test
 from typer.testing import CliRunner
 
 from shardwheel.cli import app
-from shardwheel.commands.shards import shard_left, shard_shown
+from shardwheel.commands.shards import shard_shown
 from shardwheel.coordinator import steering
 from shardwheel.coordinator.steering import look
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
 from shardwheel.ports import Delete, Identity, PartitionState, Put
 from shardwheel.records import owner_key
-from shardwheel.showing import partition_rows, shard_rows
+from shardwheel.showing import partition_rows, shard_left, shard_rows
 from tests.unit.coordinator.clusters import MADE_AT_MS, cluster, shard
 
 

@@ -121,6 +121,11 @@ def connect(ctx: Any, params: Any) -> str:
     return "connected"
 
 
+@handler("inputs", isolated=True)
+def read_inputs(ctx: Any, params: Any) -> Any:
+    return [ctx.inputs(), ctx.skipped_parents()]
+
+
 @handler("desk", isolated=True)
 def use_desk(ctx: Any, params: Any) -> Any:
     ctx.progress(50, "half")

@@ -49,6 +49,10 @@ class Desk:
         await trio.lowlevel.checkpoint()
         return self.stored
 
+    async def load_inputs(self, claimed: Claimed) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return b'{"outputs": {"a": [1], "b": null}, "skipped_parents": ["b"]}'
+
     @property
     def text(self) -> str:
         return "\n".join(text for _, text in self.said)

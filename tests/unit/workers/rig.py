@@ -54,6 +54,10 @@ class ListeningStore:
         await self._reach()
         return self.checkpoint if self.is_current else None
 
+    async def load_inputs(self, execution_id: bytes) -> bytes:
+        await self._reach()
+        return b'{"outputs": {"a": [1], "b": null}, "skipped_parents": ["b"]}'
+
     async def _reach(self) -> None:
         await trio.lowlevel.checkpoint()
         if self.is_away:

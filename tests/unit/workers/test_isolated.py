@@ -172,6 +172,12 @@ async def test_ctx_reaches_the_worker_and_only_by_the_desks_operations() -> None
 
 
 @trio_test
+async def test_a_task_in_a_child_reads_what_its_parents_left() -> None:
+    async with isolating() as rig:
+        assert value(await rig.call("inputs")) == [{"a": [1], "b": None}, ["b"]]
+
+
+@trio_test
 async def test_secrets_are_blotted_out_of_whatever_a_child_says() -> None:
     async with isolating() as rig:
         told = await rig.call("betray", {"key": "opensesame"}, known=("opensesame",))

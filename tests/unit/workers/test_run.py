@@ -82,6 +82,19 @@ async def test_a_plain_handler_has_the_same_words_without_await() -> None:
 
 
 @trio_test
+async def test_a_task_of_a_dag_reads_what_its_parents_left() -> None:
+    async def awaits(ctx: Any, params: Any) -> Any:
+        return [await ctx.inputs(), await ctx.skipped_parents()]
+
+    def blocks(ctx: Any, params: Any) -> Any:
+        return [ctx.inputs(), ctx.skipped_parents()]
+
+    for handler in (awaits, blocks):
+        end = await run(handler, store=ListeningStore())
+        assert (end.outcome, end.output) == (Outcome.SUCCEEDED, b'[{"a":[1],"b":null},["b"]]')
+
+
+@trio_test
 async def test_the_trace_is_that_of_the_claim_or_is_made_from_the_id() -> None:
     async def handler(ctx: Any, params: Any) -> Any:
         return [ctx.trace, ctx.trace_id]

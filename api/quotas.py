@@ -1,0 +1,125 @@
+"""What one tenant may ask for: jobs a second, active jobs, params. Beyond it is 429, with when to come again.
+
+All of it is per API process: a bucket of tokens for what is submitted, and a count of active jobs that is
+read from PostgreSQL every ten seconds and kept up in between. So n processes allow n times the rate, and the
+number of active jobs may be overshot by what was stored within ten seconds elsewhere. Cheap is worth more
+here than exact: the limits protect the others, they are no bill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from shardwheel.api.errors import LimitedError
+from shardwheel.errors import TooLargeError, UnavailableError
+from shardwheel.posting import JobPosting
+from shardwheel.store.tenant_limits import Quota, Standing, read_standing
+from shardwheel.store.tenant_pool import TenantPool
+
+FRESH_S = 10.0
+MOST_TENANTS = 10_000
+
+
+class Account:
+    """How one tenant stands. A batch may go below zero, and what comes next waits for it."""
+
+    def __init__(self, standing: Standing, now_s: float) -> None:
+        self.quota, self.active = standing
+        self.read_at_s = now_s
+        self._filled_at_s = now_s
+        self._tokens = self._burst
+
+    @property
+    def _burst(self) -> float:
+        return max(1.0, self.quota.submissions_per_s)
+
+    def refresh(self, standing: Standing, now_s: float) -> None:
+        self.quota, self.active = standing
+        self.read_at_s = now_s
+
+    def submit(self, count: int, now_s: float) -> None:
+        rate = self.quota.submissions_per_s
+        if rate <= 0:
+            return
+        self._tokens = min(self._burst, self._tokens + (now_s - self._filled_at_s) * rate)
+        self._filled_at_s = now_s
+        if self._tokens < 1:
+            wait_s = math.ceil((1 - self._tokens) / rate)
+            raise LimitedError(
+                f"submissions_per_s: more than {rate:g} a second; try again in {wait_s} s",
+                field="submissions_per_s",
+                retry_after_s=wait_s,
+            )
+        self._tokens -= count
+
+    def add_active(self, count: int) -> None:
+        most = self.quota.active_jobs
+        if most and self.active + count > most:
+            raise LimitedError(
+                f"active_jobs: this tenant may have {most}; pause or delete some, or let them complete",
+                field="active_jobs",
+                retry_after_s=int(FRESH_S),
+            )
+        self.active += count
+
+
+class Quotas:
+    """Belongs to the HTTP server's event loop. `usual`: what holds for a tenant without limits of its own."""
+
+    def __init__(self, pool: TenantPool, usual: Quota, now_s: Callable[[], float]) -> None:
+        self._pool = pool
+        self._usual = usual
+        self._now_s = now_s
+        self._accounts: dict[str, Account] = {}
+        self._reading: dict[str, asyncio.Task[Account]] = {}
+
+    async def admit(self, tenant: str, postings: Sequence[JobPosting]) -> None:
+        """Before jobs are stored."""
+        account = await self._account(tenant)
+        for posting in postings if account.quota.params_bytes else ():
+            _check_params(posting, account.quota.params_bytes)
+        account.submit(len(postings), self._now_s())
+        account.add_active(len(postings))
+
+    async def admit_run(self, tenant: str) -> None:
+        """Before a job is triggered."""
+        (await self._account(tenant)).submit(1, self._now_s())
+
+    async def _account(self, tenant: str) -> Account:
+        account = self._accounts.get(tenant)
+        if account is not None and self._now_s() < account.read_at_s + FRESH_S:
+            return account
+        if tenant not in self._reading:
+            self._reading[tenant] = asyncio.create_task(self._read(tenant))
+        # Whoever goes away meanwhile does not take the others' answer along.
+        return await asyncio.shield(self._reading[tenant])
+
+    async def _read(self, tenant: str) -> Account:
+        account = self._accounts.get(tenant)
+        try:
+            standing = await self._pool.run(tenant, read_standing, self._usual)
+        except UnavailableError:
+            if account is None:
+                raise
+            return account
+        finally:
+            del self._reading[tenant]
+        if account is None:
+            if len(self._accounts) >= MOST_TENANTS:
+                self._accounts.clear()
+            account = self._accounts[tenant] = Account(standing, self._now_s())
+        account.refresh(standing, self._now_s())
+        return account
+
+
+def _check_params(posting: JobPosting, most: int) -> None:
+    size = len(msgspec.json.encode(posting.params))
+    if size > most:
+        raise TooLargeError(
+            f"params: have {size} bytes; this tenant may send {most}, so store what is large elsewhere",
+            field="params",
+        )

@@ -1,0 +1,310 @@
+"""The statements of DAG runs: twins of the dag_*.sql files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.dag_rows import (
+    DAG_COUNTERS,
+    DAG_EDGES,
+    DAG_FANS,
+    DAG_RUNS,
+    DAG_TASKS,
+    DAG_VERSIONS,
+    DagCounter,
+    DagEdge,
+    DagFan,
+    DagRun,
+    DagTask,
+    DagVersion,
+)
+from shardwheel.memory.rows import (
+    DEAD_LETTERS,
+    EXECUTIONS,
+    JOBS,
+    UNFINISHED,
+    Execution,
+    put_execution,
+    whole_now_ms,
+)
+from shardwheel.memory.transaction import Transaction
+
+_SKIPPED_FOR_OTHERS = ("upstream_failed", "upstream_skipped", "run_failed")
+
+
+def versions_of(transaction: Transaction, dag_id: bytes) -> list[DagVersion]:
+    return sorted(row for _, row in transaction.rows(DAG_VERSIONS) if row.dag_id == dag_id)
+
+
+def tasks_of(transaction: Transaction, dag_id: bytes, version: int) -> list[DagTask]:
+    found = [row for _, row in transaction.rows(DAG_TASKS) if (row.dag_id, row.version) == (dag_id, version)]
+    return sorted(found, key=lambda task: task.task_id)
+
+
+def edges_of(transaction: Transaction, dag_id: bytes, version: int) -> Iterator[DagEdge]:
+    found = [row for _, row in transaction.rows(DAG_EDGES) if (row.dag_id, row.version) == (dag_id, version)]
+    return iter(sorted(found))
+
+
+def executions_of(transaction: Transaction, run_id: bytes) -> list[Execution]:
+    return sorted(row for _, row in transaction.rows(EXECUTIONS) if row.dag_run_id == run_id)
+
+
+@statement("dag_start")
+def dag_start(transaction: Transaction, given: Given) -> list[Any]:
+    made = []
+    for execution_id in sorted(given["execution_ids"]):
+        row: Execution = transaction.get(EXECUTIONS, execution_id)
+        if transaction.get(DAG_RUNS, execution_id) is not None:
+            continue
+        version = versions_of(transaction, row.job_id)[-1]
+        sla_ms = None if version.sla_ms is None else row.scheduled_ms + version.sla_ms
+        tasks = tasks_of(transaction, row.job_id, version.version)
+        head = (execution_id, row.tenant_id, row.partition, row.job_id, version.version)
+        run = DagRun(*head, row.origin, row.scheduled_ms, sla_ms, len(tasks))
+        transaction.put(DAG_RUNS, execution_id, run)
+        made.append((execution_id,))
+    return made
+
+
+@statement("dag_roots")
+def dag_roots(transaction: Transaction, given: Given) -> list[Any]:
+    runs = [transaction.get(DAG_RUNS, run_id) for run_id in given["run_ids"]]
+    return [
+        (run.dag_run_id, task.task_id, task.fan_out)
+        for run in runs
+        for task in tasks_of(transaction, run.dag_id, run.version)
+        if not task.in_degree
+    ]
+
+
+@statement("dag_lock_runs")
+def dag_lock_runs(transaction: Transaction, given: Given) -> list[Any]:
+    found = []
+    for run_id in sorted(given["run_ids"]):
+        if transaction.get(DAG_RUNS, run_id) is None:
+            continue
+        transaction.lock(DAG_RUNS, run_id)
+        run: DagRun = transaction.get(DAG_RUNS, run_id)
+        policy = transaction.get(DAG_VERSIONS, (run.dag_id, run.version)).policy
+        job = transaction.get(JOBS, run.dag_id).row
+        head = (run_id, run.tenant_id, run.partition, run.dag_id, run.version, run.state, run.reason)
+        figures = (run.unfinished, run.succeeded, run.failed, run.skipped, run.rounds)
+        limits = (policy, job.max_retries, msgspec.json.encode(job.backoff))
+        found.append((*head, run.scheduled_ms, run.sla_ms, *figures, *limits))
+    return found
+
+
+@statement("dag_store_runs")
+def dag_store_runs(transaction: Transaction, given: Given) -> list[Any]:
+    names = ("states", "reasons", "unfinished", "succeeded", "failed", "skipped", "rounds")
+    for run_id, over, *figures in zip(
+        given["run_ids"], given["over"], *(given[name] for name in names), strict=True
+    ):
+        run: DagRun = transaction.get(DAG_RUNS, run_id)
+        fields = ("state", "reason", *names[2:])
+        ended_ms = transaction.server.now_ms() if over else None
+        changed = run._replace(**dict(zip(fields, figures, strict=True)), ended_ms=ended_ms)
+        transaction.put(DAG_RUNS, run_id, changed)
+    return [Written() for _ in given["run_ids"]]
+
+
+@statement("dag_count_down")
+def dag_count_down(transaction: Transaction, given: Given) -> list[Any]:
+    names = ("run_ids", "dag_ids", "versions", "task_ids", "failed", "skipped")
+    told: Counter[tuple[Any, ...]] = Counter()
+    failures: Counter[tuple[Any, ...]] = Counter()
+    skips: Counter[tuple[Any, ...]] = Counter()
+    for run_id, dag_id, version, task_id, failed, skipped in zip(
+        *(given[name] for name in names), strict=True
+    ):
+        for edge in edges_of(transaction, dag_id, version):
+            if edge.parent_id == task_id:
+                key = (run_id, edge.child_id, dag_id, version)
+                told[key] += 1
+                failures[key] += failed
+                skips[key] += skipped
+    ready = []
+    for key, number in told.items():
+        run_id, child_id, dag_id, version = key
+        task: DagTask = transaction.get(DAG_TASKS, (dag_id, version, child_id))
+        old = transaction.get(DAG_COUNTERS, key[:2]) or DagCounter(run_id, child_id, task.in_degree, 0, 0)
+        counter = DagCounter(
+            run_id, child_id, old.pending - number, old.failed + failures[key], old.skipped + skips[key]
+        )
+        transaction.put(DAG_COUNTERS, key[:2], counter)
+        if counter.pending == 0:
+            ready.append((run_id, child_id, task.fan_out, *counter[2:]))
+    return ready
+
+
+@statement("dag_set_counters")
+def dag_set_counters(transaction: Transaction, given: Given) -> list[Any]:
+    run_id = given["run_id"]
+    names = ("child_ids", "pending", "failed", "skipped")
+    for child_id, *counts in zip(*(given[name] for name in names), strict=True):
+        transaction.put(DAG_COUNTERS, (run_id, child_id), DagCounter(run_id, child_id, *counts))
+    return [Written() for _ in given["child_ids"]]
+
+
+@statement("dag_add")
+def dag_add(transaction: Transaction, given: Given) -> list[Any]:
+    names = ("execution_ids", "run_ids", "task_ids", "item_nos", "states", "reasons", "params")
+    made = []
+    for execution_id, run_id, task_id, item_no, state, reason, params in sorted(
+        zip(*(given[name] for name in names), strict=True)
+    ):
+        run: DagRun = transaction.get(DAG_RUNS, run_id)
+        old: Execution | None = transaction.get(EXECUTIONS, execution_id)
+        if old is not None and (old.state, old.reason) != ("skipped", "pending_again"):
+            continue
+        head = (execution_id, run.tenant_id, run.partition, task_id, 4, "dag", state, run.scheduled_ms)
+        row = Execution(
+            *head,
+            whole_now_ms(transaction),
+            reason=reason or None,
+            attempt=1 if old is None else old.attempt + 1,
+            dag_run_id=run_id,
+            item_no=None if item_no < 0 else item_no,
+            params=params or None,
+            started_ms=transaction.server.now_ms() if state == "running" else None,
+        )
+        put_execution(transaction, row)
+        made.append((execution_id,))
+    return made
+
+
+@statement("dag_tasks_of_run")
+def dag_tasks_of_run(transaction: Transaction, given: Given) -> list[Any]:
+    rows = {row.job_id: row for row in executions_of(transaction, given["run_id"]) if row.item_no is None}
+    found = []
+    for task in tasks_of(transaction, given["dag_id"], given["version"]):
+        row = rows.get(task.task_id)
+        stand = (None, None) if row is None else (row.state, row.reason)
+        found.append((task.task_id, task.task_key, task.fan_out, *stand))
+    return found
+
+
+@statement("dag_edges_of_version")
+def dag_edges_of_version(transaction: Transaction, given: Given) -> list[Any]:
+    edges = edges_of(transaction, given["dag_id"], given["version"])
+    return [(edge.parent_id, edge.child_id) for edge in edges]
+
+
+@statement("dag_end_tasks")
+def dag_end_tasks(transaction: Transaction, given: Given) -> list[Any]:
+    ended = []
+    for execution_id, state, reason in zip(
+        given["execution_ids"], given["states"], given["reasons"], strict=True
+    ):
+        row: Execution = transaction.get(EXECUTIONS, execution_id)
+        if row.state == "running" and row.lease_until_ms is None:
+            put_execution(transaction, row._replace(state=state, reason=reason or None))
+            ended.append((execution_id,))
+    return ended
+
+
+@statement("dag_reopen")
+def dag_reopen(transaction: Transaction, given: Given) -> list[Any]:
+    row: Execution = transaction.get(EXECUTIONS, given["run_id"])
+    if row.state not in ("succeeded", "dead", "cancelled"):
+        return []
+    put_execution(transaction, row._replace(state="running", reason=None))
+    return [Written()]
+
+
+@statement("dag_stop")
+def dag_stop(transaction: Transaction, given: Given) -> list[Any]:
+    stopped = []
+    for row in _meant(transaction, given):
+        transaction.lock(EXECUTIONS, row.execution_id)
+        if row.state in UNFINISHED and row.state != "running":
+            put_execution(transaction, row._replace(state=given["state"], reason=given["reason"]))
+            stopped.append((row.dag_run_id, row.job_id, row.item_no, given["state"], given["reason"]))
+    return stopped
+
+
+def _meant(transaction: Transaction, given: Given) -> list[Execution]:
+    """Of a run, or of one task in it."""
+    rows = executions_of(transaction, given["run_id"])
+    return [row for row in rows if given["task_id"] in (None, row.job_id)]
+
+
+@statement("dag_ask_to_stop")
+def dag_ask_to_stop(transaction: Transaction, given: Given) -> list[Any]:
+    running = [
+        row for row in _meant(transaction, given) if row.state == "running" and row.lease_until_ms is not None
+    ]
+    for row in running:
+        put_execution(transaction, row._replace(asked_to_stop=True))
+    return running
+
+
+@statement("dag_open_fan")
+def dag_open_fan(transaction: Transaction, given: Given) -> list[Any]:
+    run_id, task_id, items = given["run_id"], given["task_id"], given["items"]
+    transaction.put(DAG_FANS, (run_id, task_id), DagFan(run_id, task_id, items, items))
+    return [Written()]
+
+
+@statement("dag_fan_down")
+def dag_fan_down(transaction: Transaction, given: Given) -> list[Any]:
+    touched = {}
+    for run_id, task_id, failed in zip(given["run_ids"], given["task_ids"], given["failed"], strict=True):
+        fan: DagFan | None = transaction.get(DAG_FANS, (run_id, task_id))
+        if fan is None:
+            continue
+        fan = fan._replace(open_items=fan.open_items - 1, failed_items=fan.failed_items + failed)
+        transaction.put(DAG_FANS, (run_id, task_id), fan)
+        touched[run_id, task_id] = (run_id, task_id, fan.open_items, fan.failed_items)
+    return list(touched.values())
+
+
+@statement("dag_fan_source")
+def dag_fan_source(transaction: Transaction, given: Given) -> list[Any]:
+    params = msgspec.json.encode(transaction.get(JOBS, given["task_id"]).row.params)
+    edges = edges_of(transaction, given["dag_id"], given["version"])
+    (parent_id,) = [edge.parent_id for edge in edges if edge.child_id == given["task_id"]]
+    parent: DagTask = transaction.get(DAG_TASKS, (given["dag_id"], given["version"], parent_id))
+    rows = [row for row in executions_of(transaction, given["run_id"]) if row.job_id == parent_id]
+    rows.sort(key=lambda row: -1 if row.item_no is None else row.item_no)
+    return [(params, parent.fan_out, row.item_no, row.output) for row in rows]
+
+
+@statement("dag_requeue")
+def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
+    run_id, again = given["run_id"], []
+    fans = {task.task_id for task in tasks_of(transaction, given["dag_id"], given["version"]) if task.fan_out}
+    opened: Counter[bytes] = Counter()
+    for row in executions_of(transaction, run_id):
+        is_skipped = row.state == "skipped" and row.reason in _SKIPPED_FOR_OTHERS
+        if not is_skipped and row.state not in ("dead", "cancelled"):
+            continue
+        if not (given["all"] or (is_skipped and row.item_no is None) or row.job_id in given["task_ids"]):
+            continue
+        changed = _again(transaction, row, given, row.item_no is None and row.job_id in fans)
+        put_execution(transaction, changed)
+        opened[row.job_id] += row.item_no is not None
+        if changed.state == "queued":
+            transaction.put(DEAD_LETTERS, (row.execution_id, row.attempt), None)
+        again.append((row.execution_id, changed.state))
+    for task_id, number in opened.items():
+        fan = transaction.get(DAG_FANS, (run_id, task_id))
+        if fan is not None and number:
+            transaction.put(DAG_FANS, (run_id, task_id), fan._replace(open_items=number, failed_items=0))
+    return again
+
+
+def _again(transaction: Transaction, row: Execution, given: Given, is_fan: bool) -> Execution:
+    row = row._replace(failures=0, crashes=0, asked_to_stop=False)
+    if is_fan and transaction.get(DAG_FANS, (given["run_id"], row.job_id)) is not None:
+        return row._replace(state="running", reason=None)
+    if is_fan or (row.state == "skipped" and row.item_no is None):
+        return row._replace(state="skipped", reason="pending_again")
+    due_ms = whole_now_ms(transaction) + given["wait_ms"]
+    return row._replace(state="queued", reason=None, attempt=row.attempt + 1, due_ms=due_ms)

@@ -1,0 +1,186 @@
+"""What people do to a run: complete or skip a task, run failed ones again, cancel all of it.
+
+Each locks the run first, as every end of a task does, so it is either before or after whatever happens at
+the same moment. Said twice, the second changes nothing. What can't be done is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from psycopg import Connection
+
+from shardwheel.dag_run import SKIPPED_BY_HAND, SKIPPED_WITH_CHILDREN, Ended, TaskStand
+from shardwheel.errors import ConflictError, NotFoundError
+from shardwheel.execution import Resolved
+from shardwheel.ids import text_of
+from shardwheel.store.arrays import Uuid
+from shardwheel.store.dag_resolve import Resolution
+from shardwheel.store.dag_runs import Run, lock_runs, tasks_of
+from shardwheel.store.sql import sql
+from shardwheel.times import refuse
+
+OUTPUT_LIMIT_BYTES = 10_240
+_DONE = ("succeeded", "force_completed")
+
+
+class Hand(NamedTuple):
+    """Whose hand it is."""
+
+    tenant_id: str
+    actor: str
+    role: str = ""
+
+
+class Done(NamedTuple):
+    """Whether it changed anything, and what followed."""
+
+    changed: bool
+    resolved: Resolved = Resolved()
+
+
+def force_complete(conn: Connection[Any], hand: Hand, run_id: bytes, key: str, output: Any = None) -> Done:
+    """Say that a task is done, with this output; its children go on as if it had succeeded."""
+    encoded = msgspec.json.encode(output)
+    if len(encoded) > OUTPUT_LIMIT_BYTES:
+        refuse(
+            "output",
+            f"takes {len(encoded)} bytes",
+            "10 KB is the most; store it elsewhere and give a reference",
+        )
+    run = _locked(conn, hand, run_id)
+    task = _task(conn, run, key)
+    if task.state == "force_completed":
+        return Done(False)
+    _refuse_done(task)
+    return _mend(conn, hand, run, task, "force_completed", None, encoded)
+
+
+def skip_task(
+    conn: Connection[Any], hand: Hand, run_id: bytes, key: str, children: Literal["run", "skip"] = "run"
+) -> Done:
+    """Leave a task out; its children run as if it had succeeded, or are skipped as well."""
+    if children not in ("run", "skip"):
+        refuse("children", f"{children!r} is neither run nor skip", "say what becomes of its children")
+    reason = SKIPPED_BY_HAND if children == "run" else SKIPPED_WITH_CHILDREN
+    run = _locked(conn, hand, run_id)
+    task = _task(conn, run, key)
+    if (task.state, task.reason) == ("skipped", reason):
+        return Done(False)
+    _refuse_done(task)
+    return _mend(conn, hand, run, task, "skipped", reason, b"null")
+
+
+def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] | None = None) -> Done:
+    """Let the run go on from its failed tasks (all, or these): what succeeded stays as it is."""
+    run = _locked(conn, hand, run_id)
+    tasks = tasks_of(conn, run).values()
+    unknown = sorted(set(keys or ()) - {task.key for task in tasks})
+    if unknown:
+        raise NotFoundError(f"run {text_of(run_id)} has no task {unknown[0]!r}", field="task")
+    failed = [
+        task for task in tasks if task.state in ("dead", "cancelled") and (keys is None or task.key in keys)
+    ]
+    if not failed:
+        if run.state == "running":
+            return Done(False)
+        raise ConflictError(f"run {text_of(run_id)} has no failed task: it {run.state}", field="run")
+    return _do(
+        conn,
+        hand,
+        run,
+        "dag_run.rerun",
+        {"tasks": [task.key for task in failed]},
+        lambda resolution: resolution.requeue(run, hand.actor, task_ids=[task.task_id for task in failed]),
+    )
+
+
+def cancel_run(conn: Connection[Any], hand: Hand, run_id: bytes) -> Done:
+    """Nothing more of the run begins, and what runs is asked to stop. One that is over stays as it is."""
+    run = _locked(conn, hand, run_id, cancelled_too=True)
+    if run.state != "running":
+        return Done(False)
+
+    def cancel(resolution: Resolution) -> None:
+        run.state, run.reason = "cancelled", "cancelled"
+        resolution.stop(run, "cancelled", "cancelled")
+
+    return _do(conn, hand, run, "dag_run.cancel", {}, cancel)
+
+
+def _mend(
+    conn: Connection[Any],
+    hand: Hand,
+    run: Run,
+    task: TaskStand,
+    state: str,
+    reason: str | None,
+    output: bytes,
+) -> Done:
+    given = {
+        "execution_id": Uuid(run.execution_of(task.task_id)),
+        "run_id": Uuid(run.run_id),
+        "task_id": Uuid(task.task_id),
+        "state": state,
+        "reason": reason,
+        "output": None if output == b"null" else output.decode(),
+    }
+
+    def mend(resolution: Resolution) -> None:
+        if task.fan_out:
+            resolution.stop_items(run, task.task_id)
+        conn.execute(sql("dag_mend"), given)
+        if task.is_over:
+            resolution.requeue(run, hand.actor, task_ids=[])
+        else:
+            resolution.follow([Ended(run.run_id, task.task_id, None, state, reason)])
+
+    action = "dag_task.force_complete" if state == "force_completed" else "dag_task.skip"
+    return _do(conn, hand, run, action, {"task": task.key, "before": task.state or "pending"}, mend)
+
+
+def _do(
+    conn: Connection[Any],
+    hand: Hand,
+    run: Run,
+    action: str,
+    details: dict[str, Any],
+    change: Callable[[Resolution], object],
+) -> Done:
+    resolution = Resolution(conn, {run.run_id: run})
+    change(resolution)
+    resolved = resolution.close()
+    audit = {
+        "tenant_id": hand.tenant_id,
+        "actor": hand.actor,
+        "role": hand.role,
+        "action": action,
+        "object_kind": "dag_run",
+        "object_id": text_of(run.run_id),
+        "details": msgspec.json.encode(details).decode(),
+    }
+    conn.execute(sql("write_audit"), audit)
+    return Done(True, resolved)
+
+
+def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: bool = False) -> Run:
+    run = lock_runs(conn, [run_id]).get(run_id)
+    if run is None or run.tenant_id != hand.tenant_id:
+        raise NotFoundError(f"there is no DAG run {text_of(run_id)}", field="run")
+    if run.state == "cancelled" and not cancelled_too:
+        raise ConflictError(f"run {text_of(run_id)} is cancelled: trigger the DAG for a new one", field="run")
+    return run
+
+
+def _task(conn: Connection[Any], run: Run, key: str) -> TaskStand:
+    for task in tasks_of(conn, run).values():
+        if task.key == key:
+            return task
+    raise NotFoundError(f"run {text_of(run.run_id)} has no task {key!r}", field="task")
+
+
+def _refuse_done(task: TaskStand) -> None:
+    if task.state in _DONE:
+        raise ConflictError(f"task {task.key!r} {task.state} already: there is nothing to do", field="task")

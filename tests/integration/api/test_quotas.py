@@ -1,0 +1,52 @@
+"""Limits of one tenant, as its row says: 429 with when to come again, and nobody else is touched."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.integration.api.rig import Rig
+
+pytestmark = pytest.mark.servers
+
+JOB = {"task": "work", "cron": "0 9 * * *"}
+
+
+def limit(api: Rig, tenant: str, limits: str) -> None:
+    with psycopg.connect(api.dsn) as conn:
+        conn.execute("INSERT INTO shardwheel.tenants (tenant_id, limits) VALUES (%s, %s)", [tenant, limits])
+
+
+def test_too_many_submissions_are_told_when_to_come_again(api: Rig) -> None:
+    limit(api, "hasty", '{"submissions_per_s": 0.001}')
+    job = api.job("hasty")
+    refused = api.call("POST", "/jobs", JOB, tenant="hasty")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "limited")
+    assert int(refused.headers["retry-after"]) > 900
+    assert api.call("POST", f"/jobs/{job['id']}:trigger", tenant="hasty").status_code == 429
+    assert api.call("POST", "/jobs:batch", [JOB], tenant="hasty").status_code == 429
+    # Who looks is not limited, nor is anybody else.
+    assert api.call("GET", f"/jobs/{job['id']}", tenant="hasty").status_code == 200
+    assert api.call("POST", "/jobs", JOB, tenant="patient").status_code == 201
+
+
+def test_active_jobs_are_limited_with_what_is_there_already(api: Rig) -> None:
+    limit(api, "full", '{"active_jobs": 3, "something_else": true}')
+    assert api.call("POST", "/jobs:batch", [JOB] * 2, tenant="full").status_code == 201
+    refused = api.call("POST", "/jobs:batch", [JOB] * 2, tenant="full")
+    assert (refused.status_code, refused.json()["error"]["field"]) == (429, "active_jobs")
+    assert api.call("POST", "/jobs", JOB, tenant="full").status_code == 201
+    assert api.call("POST", "/jobs", JOB, tenant="full").status_code == 429
+    assert len(api.call("GET", "/jobs", tenant="full").json()["items"]) == 3
+
+
+def test_limits_that_make_no_sense_leave_the_usual_ones(api: Rig) -> None:
+    limit(api, "muddled", '{"active_jobs": "three"}')
+    assert api.call("POST", "/jobs", JOB, tenant="muddled").status_code == 201
+
+
+def test_params_of_a_tenant_may_be_limited_further(api: Rig) -> None:
+    limit(api, "terse", '{"params_bytes": 20}')
+    assert api.call("POST", "/jobs", JOB | {"params": {"a": "short"}}, tenant="terse").status_code == 201
+    refused = api.call("POST", "/jobs", JOB | {"params": {"a": "longer than that"}}, tenant="terse")
+    assert (refused.status_code, refused.json()["error"]["field"]) == (413, "params")

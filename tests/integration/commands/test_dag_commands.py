@@ -1,0 +1,200 @@
+"""`shardctl dag …` on a real PostgreSQL: what it stores, prints and refuses, and with which exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from shardwheel.cli import app, exit_code_of
+from shardwheel.commands.connection import TENANT
+from shardwheel.errors import ShardwheelError, UnavailableError
+from shardwheel.execution import Claimant
+from shardwheel.ids import id_of, scheduled_ms_of
+from shardwheel.store.claim import claim
+from shardwheel.store.jobs import get_job
+from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
+
+pytestmark = pytest.mark.servers
+Say = Callable[..., tuple[int, str]]
+
+ETL = """
+name: etl
+cron: "0 2 * * *"
+time_zone: Europe/Berlin
+start_at: 2026-12-01T00:00:00Z
+policy: continue
+tasks:
+  - {key: extract, task: etl.extract, params: {day: 2026-11-20}}
+  - {key: load, task: etl.load, depends_on: [extract], timeout_s: 900}
+"""
+
+
+@pytest.fixture
+def say(migrated_database: str) -> Say:
+    def say(*arguments: str, text: str = "") -> tuple[int, str]:
+        environment = {"SHARDWHEEL_POSTGRES_DSN": migrated_database}
+        answer = CliRunner().invoke(app, ["dag", *arguments], env=environment, input=text)
+        if isinstance(answer.exception, ShardwheelError):
+            return exit_code_of(answer.exception), str(answer.exception)
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+        return answer.exit_code, answer.stdout
+
+    return say
+
+
+def asked(say: Say, *arguments: str, text: str = "") -> Any:
+    code, answer = say(*arguments, "-o", "json", text=text)
+    assert code == 0, answer
+    return msgspec.json.decode(answer)
+
+
+def test_a_dag_goes_in_from_yaml_and_comes_back(say: Say, tmp_path: Path) -> None:
+    file = tmp_path / "etl.yaml"
+    file.write_text(ETL)
+    made = asked(say, "create", str(file))
+    assert (made["name"], made["cron"], made["policy"]) == ("etl", "0 2 * * *", "continue")
+    assert made["start_at"] == "2026-12-01T00:00:00.000Z"
+    assert [task["key"] for task in made["tasks"]] == ["extract", "load"]
+    assert made["tasks"][0]["params"] == {"day": "2026-11-20"}
+    code, printed = say("get", made["id"])
+    assert (code, "Europe/Berlin" in printed, "etl.extract" in printed) == (0, True, True)
+    code, printed = say("get", made["id"], "-o", "yaml")
+    assert yaml.safe_load(printed)["id"] == made["id"]
+    assert [dag["id"] for dag in asked(say, "list")] == [made["id"]]
+
+
+def test_it_is_steered_and_its_runs_are_shown(say: Say) -> None:
+    body = msgspec.json.encode({"tasks": [{"key": "a", "task": "work"}]}).decode()
+    dag_id = asked(say, "create", "-", text=body)["id"]
+    assert asked(say, "pause", dag_id)["state"] == "paused"
+    assert asked(say, "resume", dag_id)["state"] == "active"
+    changed = asked(say, "update", dag_id, "-", text="every: 1h\nsla_s: 60")
+    assert (changed["version"], changed["every"], changed["sla_s"]) == (2, "1h", 60)
+    run_id = asked(say, "trigger", dag_id)["run_id"]
+    shown = asked(say, "run", "show", run_id)
+    assert (shown["state"], [task["state"] for task in shown["tasks"]]) == ("queued", ["pending"])
+    assert say("run", "show", run_id)[0] == 0
+    assert asked(say, "runs", dag_id) == []
+    code, problem = say("delete", dag_id)
+    assert (code, "--yes" in problem) == (4, True)
+    assert asked(say, "delete", dag_id, "--yes")["state"] == "deleted"
+    assert asked(say, "list") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tasks: [{key: a, task: t, depends_on: [b]}, {key: b, task: t, depends_on: [a]}]", "a → b → a"),
+        ("tasks: [{key: a, task: t, cron: '* * * * *'}]", "can't have a schedule"),
+        ("tasks: [}", "neither JSON nor YAML"),
+        ("- a", "not an object"),
+        ("1: 2", "not an object"),
+        ("tasks: &again [*again]", "JSON"),
+    ],
+)
+def test_a_file_that_says_nonsense_is_wrong_usage(say: Say, text: str, words: str) -> None:
+    code, problem = say("create", "-", text=text)
+    assert (code, words in problem) == (2, True), problem
+
+
+def test_what_is_not_there_is_not_found(say: Say, tmp_path: Path) -> None:
+    nobody = "00000000-0000-7000-8000-000000000000"
+    for arguments in (
+        ["get"],
+        ["pause"],
+        ["resume"],
+        ["trigger"],
+        ["runs"],
+        ["run", "show"],
+        ["delete", "--yes"],
+    ):
+        code, problem = say(*arguments, nobody)
+        assert (code, "there is no" in problem) == (3, True), (arguments, problem)
+    assert say("create", str(tmp_path / "none.yaml"))[0] == 2
+    assert say("get", "nonsense")[0] == 2
+    file = tmp_path / "dag.json"
+    file.write_text("tasks: []")
+    assert "is not JSON" in say("create", str(file))[1]
+
+
+def test_out_of_reach_is_said_so(tmp_path: Path) -> None:
+    environment = {"SHARDWHEEL_POSTGRES_DSN": f"host={tmp_path} dbname=none"}
+    answer = CliRunner().invoke(app, ["dag", "list"], env=environment)
+    assert isinstance(answer.exception, ShardwheelError)
+    assert exit_code_of(answer.exception) == 5
+
+
+def test_hands_on_a_run(say: Say, migrated_database: str) -> None:
+    tasks: list[dict[str, Any]] = [{"key": "a", "task": "work"}]
+    tasks += [{"key": key, "task": "work", "depends_on": [parent]} for parent, key in ("ab", "bc", "cd")]
+    tasks[1]["fan_out"] = True
+    body = msgspec.json.encode({"tasks": tasks}).decode()
+    dag_id = asked(say, "create", "-", text=body)["id"]
+    run_id = asked(say, "trigger", dag_id)["run_id"]
+    assert say("force-complete", run_id, "a")[0] == 3
+    begin(migrated_database, dag_id, run_id)
+    done = asked(say, "force-complete", run_id, "a", "--result", "[1, 2]")
+    assert states(done) == {"a": "force_completed", "b": "running", "c": "pending", "d": "pending"}
+    assert done["tasks"][1]["fan_out"] == {"items": 2, "open": 2, "failed": 0}
+    assert "0 of 2" in say("run", "show", run_id)[1]
+    assert say("force-complete", run_id, "a", "--result", "nonsense")[0] == 2
+    assert states(asked(say, "skip", run_id, "b"))["c"] == "queued"
+    assert states(asked(say, "skip", run_id, "b"))["b"] == "skipped"
+    assert say("skip", run_id, "a")[0] == 4
+    assert states(asked(say, "skip", run_id, "c", "--children", "skip"))["d"] == "upstream_skipped"
+    assert [run["state"] for run in asked(say, "runs", dag_id)] == ["partial"]
+    assert say("rerun", run_id)[0] == 4
+    assert say("skip", run_id, "zz")[0] == 3
+
+
+def test_a_run_is_cancelled_when_somebody_says_so(say: Say, migrated_database: str) -> None:
+    dag_id = asked(say, "create", "-", text="tasks: [{key: a, task: work}]")["id"]
+    run_id = asked(say, "trigger", dag_id)["run_id"]
+    begin(migrated_database, dag_id, run_id)
+    assert say("cancel", run_id)[0] == 4
+    assert asked(say, "cancel", run_id, "--yes")["state"] == "cancelled"
+    assert states(asked(say, "cancel", run_id, "--yes")) == {"a": "cancelled"}
+    with psycopg.connect(migrated_database) as conn:
+        actors = conn.execute("SELECT action, actor FROM shardwheel.audit").fetchall()
+    assert [(action, actor.split("/")[0]) for action, actor in actors] == [("dag_run.cancel", "shardctl")]
+
+
+def begin(dsn: str, dag_id: str, run_id: str) -> None:
+    """A worker claims what the trigger made: the run begins."""
+    with psycopg.connect(dsn) as conn:
+        job = get_job(conn, TENANT, id_of(dag_id))
+        at_ms = scheduled_ms_of(id_of(run_id))
+        fire = (FORMAT_VERSION, FireKind.FIRE, id_of(run_id), job.job_id, job.partition, 0, at_ms, at_ms, 1)
+        claim(conn, [(Fire(*fire), job.priority)], Claimant("w", "short", frozenset({"work"}), bytes(16)))
+
+
+def states(run: dict[str, Any]) -> dict[str, str]:
+    return {task["key"]: task["state"] for task in run["tasks"]}
+
+
+def test_what_was_done_is_done_though_nobody_reads_the_answer(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `shardctl dag update … | head -1`: an answer printed before the commit would take it back."""
+
+    def broken(*_: Any) -> None:
+        raise UnavailableError("the pipe is broken")
+
+    for name in ("dag.print_thing", "dag.print_rows"):
+        monkeypatch.setattr(f"shardwheel.commands.{name}", broken)
+    assert say("create", "-", text="tasks: [{key: a, task: work}]")[0] == 5
+    monkeypatch.undo()
+    (dag,) = asked(say, "list")
+    monkeypatch.setattr("shardwheel.commands.dag.print_thing", broken)
+    for arguments in (["pause", dag["id"]], ["delete", dag["id"], "--yes"]):
+        assert say(*arguments)[0] == 5
+    assert say("update", dag["id"], "-", text="every: 1h")[0] == 3
+    monkeypatch.undo()
+    assert asked(say, "get", dag["id"])["state"] == "deleted"
