@@ -16,7 +16,7 @@ from shardwheel.handler import Superseded
 from shardwheel.isolation import Limits
 from shardwheel.workers.context import Desk, perform
 from shardwheel.workers.frames import Order
-from shardwheel.workers.secrets import blotted
+from shardwheel.workers.secrets import blotted, longest_blotted
 
 # A longer line of output is cut into several.
 LINE_LIMIT = 2_000
@@ -46,7 +46,7 @@ class InChild:
         self.known = known
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._unended = ""
-        self._longest_secret = max(map(len, known), default=0)
+        self._longest_secret = longest_blotted(known)
         self.has_begun = False
 
     def order(self, limits: Limits, params: Any, timeout_s: float, grace_s: float) -> Order:

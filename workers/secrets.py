@@ -134,6 +134,11 @@ def blotted(secrets: tuple[str, ...], text: str) -> str:
     return _without({form for secret in secrets for form in _forms(secret)}, text) if secrets else text
 
 
+def longest_blotted(secrets: tuple[str, ...]) -> int:
+    """The length of the longest text that `blotted` looks for."""
+    return max((len(form) for secret in secrets for form in _forms(secret)), default=0)
+
+
 def blotted_json(secrets: tuple[str, ...], data: bytes) -> bytes:
     """JSON without the secrets, however they are escaped there."""
     if not secrets:

@@ -43,6 +43,18 @@ async def test_no_half_of_a_secret_slips_out_where_a_line_is_cut() -> None:
 
 
 @trio_test
+async def test_nor_a_half_of_one_that_is_escaped() -> None:
+    desk = Desk()
+    secret = "hid\n\n\n\n\n\n\n\nden"
+    child = InChild(CLAIMED, desk, (secret,), lambda: False)
+    escaped = repr(secret)[1:-1].encode()
+    child.hear(b"x" * (LINE_LIMIT - 4) + escaped[:-1])
+    child.hear(escaped[-1:] + b"x" * LINE_LIMIT)
+    child.drop(0, 4)
+    assert "[secret]" in desk.text.replace("\n", "") and "hid" not in desk.text
+
+
+@trio_test
 async def test_an_attempt_that_was_given_up_says_nothing_more() -> None:
     desk = Desk()
     child = InChild(CLAIMED, desk, (), lambda: True)
