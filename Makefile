@@ -29,8 +29,12 @@ $(READY): $(VENV)/.packages compose/jars.lock
 demo: $(READY) ## run the whole system with demo jobs until Ctrl-C (ONCE=1: check it, stop, exit)
 	@$(BIN)/python -m shardwheel.compose.demo $(if $(ONCE),--once)
 
+# Those that need servers wait a lot, the others and the simulation compute: side by side they take as long as one.
 test: $(READY) check ## every check and every test (what CI runs)
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -m "not servers" > $(VENV)/quick.log 2>&1 & quick=$$!; \
+	  $(BIN)/pytest -q -m servers; code=$$?; \
+	  wait $$quick || code=1; \
+	  cat $(VENV)/quick.log; exit $$code
 
 test-quick: $(READY) ## the tests that need no server
 	@$(BIN)/pytest -q -m "not servers"
