@@ -63,7 +63,8 @@ class Cluster(Loop):
         with self.connect() as conn:
             conn.execute(PLANTED.read_text())
             # Every first attempt of it fails, which is what breakers are for, and not what is tried here.
-            limit_task(conn, TENANT, "flaky", breaker=False)
+            with conn.transaction():
+                limit_task(conn, TENANT, "flaky", breaker=False)
 
     def _command(self, role: str) -> list[str]:
         if role == "shard":
