@@ -15,7 +15,7 @@ from shardwheel.client.bridge import Bridge
 from shardwheel.client.everything import Everything
 from shardwheel.client.method import Listing
 from shardwheel.client.pages import Pages
-from shardwheel.client.script import Lost, Pause, Reply, Script, Send, Step, Work
+from shardwheel.client.script import Done, Lost, Pause, Reply, Script, Send, Step, Work, advance
 from shardwheel.client.sending import lost, reply_of, request_of
 
 T = TypeVar("T")
@@ -43,14 +43,10 @@ class AsyncClient(Everything):
 
     async def run(self, script: Script[T]) -> T:
         """Do what a script says, step by step, and return what it comes to."""
-        answer: Any = None
-        while True:
-            try:
-                step = script.send(answer)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            answer = await self._do(step)
+        step = advance(script)
+        while not isinstance(step, Done):
+            step = advance(script, await self._do(step))
+        return step.value
 
     async def items(self, wanted: Listing[T]) -> AsyncIterator[T]:
         """Everything on a list, page after page."""

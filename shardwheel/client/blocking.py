@@ -14,7 +14,7 @@ import httpx
 from shardwheel.client.everything import Everything
 from shardwheel.client.method import Listing
 from shardwheel.client.pages import Pages
-from shardwheel.client.script import Lost, Pause, Reply, Script, Send, Step, Work
+from shardwheel.client.script import Done, Lost, Pause, Reply, Script, Send, Step, Work, advance
 from shardwheel.client.sending import lost, reply_of, request_of
 from shardwheel.errors import UsageError
 
@@ -45,14 +45,10 @@ class Client(Everything):
 
     def run(self, script: Script[T]) -> T:
         """Do what a script says, step by step, and return what it comes to."""
-        answer: Any = None
-        while True:
-            try:
-                step = script.send(answer)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            answer = self._do(step)
+        step = advance(script)
+        while not isinstance(step, Done):
+            step = advance(script, self._do(step))
+        return step.value
 
     def items(self, wanted: Listing[T]) -> Iterator[T]:
         """Everything on a list, page after page."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -54,3 +54,17 @@ class Lost(NamedTuple):
 
 Step: TypeAlias = Send | Pause | Work
 Script: TypeAlias = Generator[Step, Any, T]
+
+
+class Done(NamedTuple, Generic[T]):
+    """A script is at its end, and this is what it came to."""
+
+    value: T
+
+
+def advance(script: Script[T], answer: Any = None) -> Step | Done[T]:
+    """Tell a script what its last step was answered with; its next one."""
+    try:
+        return script.send(answer)
+    except StopIteration as end:
+        return Done(end.value)
