@@ -16,16 +16,16 @@ from shardwheel.api.desk import open_desk
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
-from shardwheel.api.tls import server_context
 from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd
+from shardwheel.commands.edges import doors_of, open_etcd
 from shardwheel.http import address_of_socket
 from shardwheel.logs import set_up_logs
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
+from shardwheel.tls import server_context
 from shardwheel.tokens import Verifier
 
 POSTGRES_LINKS = 8
@@ -75,6 +75,7 @@ async def _run(settings: Settings) -> None:
             usual_quota=Quota(
                 settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
             ),
+            door_tls=doors_of(settings),
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)

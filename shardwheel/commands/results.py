@@ -9,7 +9,7 @@ import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
 from shardwheel.pokes import Pokes
 from shardwheel.results.callbacks import Callbacks
@@ -44,7 +44,8 @@ def results(
 
 
 async def _run(settings: Settings) -> None:
-    service = Service("results", host=settings.http_host, port=settings.http_port)
+    tls = doors_of(settings)
+    service = Service("results", host=settings.http_host, port=settings.http_port, tls=tls.server)
     await service.open()
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
