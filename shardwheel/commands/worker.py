@@ -18,7 +18,7 @@ from shardwheel.errors import UnavailableError
 from shardwheel.handler import import_handlers, registry
 from shardwheel.job import Pool
 from shardwheel.logs import get_logger, set_up_logs
-from shardwheel.pokes import Pokes
+from shardwheel.pokes import Asked, Pokes
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.postgres import PostgresStore
@@ -80,7 +80,7 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, t
                     await service.stopping.wait()
                 await _measure(clock, store, once=True)
 
-        pokes = Pokes(service, open_etcd(settings))
+        pokes = Pokes(service, Asked(open_etcd(settings)).look)
         pokes.add_to_service()
         member = Worker(
             worker_id,
