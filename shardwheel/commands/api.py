@@ -62,8 +62,9 @@ async def _run(settings: Settings) -> None:
     keyring = Keyring(service, settings)
     verifier = Verifier(settings.jwt_algorithm, settings.jwt_issuer, settings.jwt_audience)
     gatekeeper = Gatekeeper(verifier, await read_keys(settings), now_s=time.time, want_keys=keyring.want)
+    doors = doors_of(settings)
     async with open_etcd(settings) as leases:
-        lookout = Lookout(service, leases)
+        lookout = Lookout(service, leases, doors)
         desk = open_desk(
             pool,
             poke=lookout.poke,
@@ -75,7 +76,7 @@ async def _run(settings: Settings) -> None:
             usual_quota=Quota(
                 settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
             ),
-            door_tls=doors_of(settings),
+            door_tls=doors,
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)

@@ -54,7 +54,7 @@ async def _run(settings: Settings) -> None:
         open_pool(settings, "ends", 2) as ends,
         Webhooks(settings.callback_rules) as webhooks,
     ):
-        pokes = Pokes(service, Asked(open_etcd(settings)).look)
+        pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
         Processor(service, PostgresStore(pool), bus, pokes.poke).add_to_service()
         _add_ends(service, settings, EndStore(ends), webhooks)

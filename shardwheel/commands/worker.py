@@ -80,7 +80,7 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, t
                     await service.stopping.wait()
                 await _measure(clock, store, once=True)
 
-        pokes = Pokes(service, Asked(open_etcd(settings)).look)
+        pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
         member = Worker(
             worker_id,
