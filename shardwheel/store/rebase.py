@@ -20,7 +20,7 @@ from shardwheel.store.sql import sql
 
 def rebase(connection: Connection) -> int:
     """Make this PostgreSQL the one that all partitions are stored under; how many were not. Where none is
-    another's there is nothing to do. The caller's role owns the tables (as for migrations), and it commits."""
+    another's there is nothing to do. The caller's role owns the tables, as for migrations; it commits."""
     if not count_foreign(connection):
         return 0
     connection.execute(sql("rebase_begin"))
