@@ -66,9 +66,9 @@ def burn_xids(conn: Conn) -> None:
 
 def restore(source: str, target: str) -> None:
     """As an administrator does it, by pipe."""
-    dump = [binaries() / "pg_dump", "--schema=shardwheel", source]
+    dump = [str(binaries() / "pg_dump"), "--schema=shardwheel", source]
     with subprocess.Popen(dump, stdout=subprocess.PIPE) as dumping:
-        load = [binaries() / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", target]
+        load = [str(binaries() / "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-d", target]
         subprocess.run(load, stdin=dumping.stdout, stdout=subprocess.DEVNULL, check=True)
     assert dumping.returncode == 0
 
