@@ -46,7 +46,8 @@ class AsyncClient(Everything):
         step = advance(script)
         while not isinstance(step, Done):
             step = advance(script, await self._do(step))
-        return step.value
+        result: T = step.value
+        return result
 
     async def items(self, wanted: Listing[T]) -> AsyncIterator[T]:
         """Everything on a list, page after page."""

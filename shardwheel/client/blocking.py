@@ -48,7 +48,8 @@ class Client(Everything):
         step = advance(script)
         while not isinstance(step, Done):
             step = advance(script, self._do(step))
-        return step.value
+        result: T = step.value
+        return result
 
     def items(self, wanted: Listing[T]) -> Iterator[T]:
         """Everything on a list, page after page."""
