@@ -9,9 +9,9 @@ import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
-from shardwheel.pokes import Pokes
+from shardwheel.pokes import Asked, Pokes
 from shardwheel.results.callbacks import Callbacks
 from shardwheel.results.catching_up import CatchingUp
 from shardwheel.results.lag import LagBreaker, LagWatch
@@ -45,7 +45,8 @@ def results(
 
 
 async def _run(settings: Settings) -> None:
-    service = Service("results", host=settings.http_host, port=settings.http_port)
+    tls = doors_of(settings)
+    service = Service("results", host=settings.http_host, port=settings.http_port, tls=tls.server)
     await service.open()
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
@@ -54,7 +55,7 @@ async def _run(settings: Settings) -> None:
         open_pool(settings, "ends", 2) as ends,
         Webhooks(settings.callback_rules) as webhooks,
     ):
-        pokes = Pokes(service, open_etcd(settings))
+        pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
         store, breaker = PostgresStore(pool), LagBreaker()
         LagWatch(service, bus, breaker).add_to_service()

@@ -7,7 +7,7 @@ the run was not told of yet (`dag_put_off`) it is told first: people see the row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +18,7 @@ from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.execution import Resolved
 from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.dag_put_off import tell_runs
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import Run, lock_runs, tasks_of
@@ -96,7 +97,8 @@ def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] 
         hand,
         run,
         "dag_run.rerun",
-        {"tasks": [task.key for task in failed]},
+        {"tasks": {task.key: task.state for task in failed}},
+        {"tasks": dict.fromkeys([task.key for task in failed], "queued")},
         lambda resolution: resolution.requeue(run, hand.actor, task_ids=[task.task_id for task in failed]),
     )
 
@@ -111,7 +113,7 @@ def cancel_run(conn: Connection[Any], hand: Hand, run_id: bytes) -> Done:
         run.state, run.reason = "cancelled", "cancelled"
         resolution.stop(run, "cancelled", "cancelled")
 
-    return _do(conn, hand, run, "dag_run.cancel", {}, cancel)
+    return _do(conn, hand, run, "dag_run.cancel", {}, {}, cancel)
 
 
 def _mend(
@@ -142,7 +144,8 @@ def _mend(
             resolution.follow([Ended(run.run_id, task.task_id, None, state, reason)])
 
     action = "dag_task.force_complete" if state == "force_completed" else "dag_task.skip"
-    return _do(conn, hand, run, action, {"task": task.key, "before": task.state or "pending"}, mend)
+    before, after = {task.key: task.state or "pending"}, {task.key: state}
+    return _do(conn, hand, run, action, {"tasks": before}, {"tasks": after}, mend)
 
 
 def _do(
@@ -150,22 +153,16 @@ def _do(
     hand: Hand,
     run: Run,
     action: str,
-    details: dict[str, Any],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
     change: Callable[[Resolution], object],
 ) -> Done:
-    resolution = Resolution(conn, {run.run_id: run})
+    resolution, was = Resolution(conn, {run.run_id: run}), run.state
     change(resolution)
     resolved = resolution.close()
-    audit = {
-        "tenant_id": hand.tenant_id,
-        "actor": hand.actor,
-        "role": hand.role,
-        "action": action,
-        "object_kind": "dag_run",
-        "object_id": text_of(run.run_id),
-        "details": msgspec.json.encode(details).decode(),
-    }
-    conn.execute(sql("write_audit"), audit)
+    details = {"before": {"state": was, **before}, "after": {"state": run.state, **after}}
+    actor = Actor(hand.actor, hand.role)
+    write_audit(conn, hand.tenant_id, actor, action, "dag_run", text_of(run.run_id), details)
     return Done(True, resolved)
 
 

@@ -57,7 +57,7 @@ async def test_a_run_goes_on_once_it_was_told(rig: LoopRig, clock: MockClock | N
         assert await s.store.runs_put_off(FIRST) == [run_id]
         assert await s.store.runs_put_off(run_id) == []
         told = await s.store.tell_runs([run_id])
-        assert (told.ends, told.resolved.queued) == (1, {dag.job.partition})
+        assert (told.ends, told.resolved.queued) == (1, frozenset({dag.job.partition}))
         assert await s.store.tell_runs([run_id]) == (0, Resolved())
         assert await s.play(dag) == ["b", "c"]
         assert await s.run_state(run_id) == ("succeeded", 0, 3, 0, 0)
