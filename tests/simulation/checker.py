@@ -68,7 +68,8 @@ class Watcher:
             goes_on = reopens and old is not None and _may_go_on(old)
             if old is not None and not goes_on:
                 self._check_change(old, new)
-            if new.state == "running" and (old is None or old.state != "running") and not goes_on:
+            starts = new.state == "running" and (old is None or old.state != "running")
+            if starts and not goes_on and not _is_fan_out(new):
                 self._claimed[text_of(new.execution_id), new.attempt] += 1
                 _check_claim(new, job_state, wished or (new.origin == "trigger" and new.attempt == 1))
         except ViolationError as error:
@@ -87,6 +88,11 @@ class Watcher:
         succeeds = old.claim_token is not None and old.state == "running" and new.state == "succeeded"
         if succeeds and (text_of(old.execution_id), old.attempt) not in self._succeeded:
             raise ViolationError(f"{name}: attempt {old.attempt} never succeeded")
+
+
+def _is_fan_out(new: Execution) -> bool:
+    """It runs without a claim: its items are claimed."""
+    return new.dag_run_id is not None and new.claim_token is None
 
 
 def _may_go_on(old: Execution) -> bool:
