@@ -7,8 +7,7 @@ would be forgotten. None of this may wait for the sweep: each commit leaves the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from shardwheel.execution import WAITING_STATES
 from shardwheel.ids import TASK, execution_id, text_of
 from shardwheel.memory import rows
 from shardwheel.memory.dag_rows import DAG_COUNTERS, DAG_FANS, DAG_RUNS, DAG_VERSIONS, DagRun
@@ -39,14 +38,15 @@ class DagUmpire:
     def committed(self, old: Written, new: Written) -> None:
         for run_id, run in new.get(DAG_RUNS, {}).items():
             self._check_version(old[DAG_RUNS][run_id], run)
-        begun: dict[bytes, list[Execution]] = {run_id: [] for run_id in sorted(_touched(new))}
+        runs = {run_id: seen_run(self._server.tables, run_id) for run_id in sorted(_touched(new))}
         for key, row in new.get(rows.EXECUTIONS, {}).items():
-            if row.dag_run_id is not None and _begins(old[rows.EXECUTIONS][key], row):
-                begun[row.dag_run_id].append(row)
-            if key in begun and _is_over(old[rows.EXECUTIONS][key]) and row.state == "running":
+            before = old[rows.EXECUTIONS][key]
+            if row.dag_run_id is not None:
+                self._check_change(runs[row.dag_run_id], before, row)
+            if key in runs and _is_over(before) and row.state == "running":
                 self.reopened.add(key)
-        for run_id, begins in begun.items():
-            self._look(seen_run(self._server.tables, run_id), begins)
+        for seen in runs.values():
+            self._look(seen)
 
     def may_reopen(self, old: Written, new: Written, row: Execution) -> bool:
         """Whether what was over may go on: somebody's hand on its run says so, or a round of policy retry."""
@@ -55,13 +55,24 @@ class DagUmpire:
         is_round = before is not None and new[DAG_RUNS][run_id].rounds > before.rounds
         return is_round or any(note.run_id == run_id for note in new.get(HANDS, {}))
 
-    def _look(self, seen: SeenRun, begins: Iterable[Execution]) -> None:
-        for row in begins:
-            self._check_begin(seen, row)
+    def _look(self, seen: SeenRun) -> None:
         self._check_figures(seen)
         self._check_counters(seen)
         self._check_fans(seen)
         self._check_going(seen)
+
+    def _check_change(self, seen: SeenRun, old: Execution | None, row: Execution) -> None:
+        run = seen.run
+        is_stopped = run.state != "running" or run.reason == "failed_fast"
+        begins = row.state in rows.UNFINISHED and (old is None or old.state not in rows.UNFINISHED)
+        goes_on = old is not None and old.state == "running" and row.state in WAITING_STATES
+        if begins:
+            self._check_begin(seen, row)
+        if is_stopped and (begins or goes_on):
+            self._say(run, f"is {run.state} {run.reason}, and {text_of(row.execution_id)} is {row.state}")
+        dies = row.item_no is None and word_of(row) in DIED and not _is_over(old)
+        if dies and seen.policy == "fail_fast" and not is_stopped:
+            self._say(run, f"goes on, though {text_of(row.execution_id)} is {row.state}")
 
     def _check_version(self, old: DagRun | None, run: DagRun) -> None:
         """A run begins with its DAG's newest version, once, with its fire; and keeps it."""
@@ -89,8 +100,6 @@ class DagUmpire:
         words = {seen.tasks[parent].task_key: seen.words[parent] for parent in seen.parents[task_id]}
         if not SATISFIED.issuperset(words.values()):
             self._say(run, f"begins {name}, and its parents are {words}")
-        if run.state != "running" or run.reason == "failed_fast":
-            self._say(run, f"is {run.state} {run.reason}, and begins {name}")
 
     def _check_figures(self, seen: SeenRun) -> None:
         run, words = seen.run, seen.words.values()
@@ -156,8 +165,3 @@ def _touched(new: Written) -> set[bytes]:
 
 def _is_over(row: Execution | None) -> bool:
     return row is not None and is_over(word_of(row))
-
-
-def _begins(old: Execution | None, new: Execution) -> bool:
-    """It waits or runs, and did neither before."""
-    return new.state in rows.UNFINISHED and (old is None or old.state not in rows.UNFINISHED)
