@@ -2,8 +2,8 @@
 
     python -m shardwheel.reference docs/reference       # what `make docs` does
 
-A test compares the pages with the code, so that neither can move alone. Nothing here has words of its own: what
-reads badly there is mended where it is said.
+A test compares the pages with the code, so that neither can move alone. Nothing here has words of its own:
+what reads badly there is mended where it is said.
 """
 
 from __future__ import annotations
