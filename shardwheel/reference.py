@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 from prometheus_client import REGISTRY
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from shardwheel.api.app import PREFIX, ROUTES
@@ -70,7 +70,7 @@ def _name(parameter: Any) -> str:
     return ", ".join(f"`{word}`" for word in (*parameter.opts, *parameter.secondary_opts))
 
 
-def _meaning(parameter: TyperOption | TyperArgument) -> str:
+def _meaning(parameter: Any) -> str:
     choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
     default = getattr(parameter.default, "value", parameter.default)
     parts = [
