@@ -238,10 +238,10 @@ def shown_job(found: Found) -> dict[str, Any]:
         "version": job.version,
         "partition": job.partition,
     }
-    posted = job.posted_with({})
-    for name in ("run_at", "start_at", "end_at"):
-        if posted.get(name) is not None:
-            posted[name] = shown_time(round(posted[name].timestamp() * 1000))
+    posted = job.posted()
+    for name, at_ms in ("run_at", job.anchor_ms), ("start_at", job.start_ms), ("end_at", job.end_ms):
+        if at_ms is not None and name in posted:
+            posted[name] = shown_time(at_ms)
     if "every" in posted:
         posted["every"] = _duration(posted["every"])
     posted["catchup_window"] = _duration(posted["catchup_window"])
