@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     results_settings: dict[str, str] = {}
     topic_partitions: int = 8
 
+    api_url: str = ""
+    token: str = ""
     http_host: str = "127.0.0.1"
     http_port: int = 0
     http_tls_cert: str = ""
@@ -79,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tenant_submissions_per_s: int = 0
     tenant_active_jobs: int = 0
     tenant_params_bytes: int = 0
+    tenant_dag_tasks: int = 0
     log_level: str = "info"
     log_format: str = ""
 
@@ -226,6 +229,7 @@ def _check(settings: Settings) -> None:
         "tenant_submissions_per_s": (0, 1_000_000),
         "tenant_active_jobs": (0, 1_000_000_000),
         "tenant_params_bytes": (0, 65_536),
+        "tenant_dag_tasks": (0, 10_000),
         "alert_oldest_due_s": (1, 86_400),
         "alert_horizon_age_s": (1, 86_400),
         "alert_floor_age_s": (1, 86_400),

@@ -74,7 +74,10 @@ async def _run(settings: Settings) -> None:
             is_stopping=service.stopping.is_set,
             callbacks=settings.callback_rules,
             usual_quota=Quota(
-                settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
+                settings.tenant_submissions_per_s,
+                settings.tenant_active_jobs,
+                settings.tenant_params_bytes,
+                settings.tenant_dag_tasks,
             ),
             door_tls=doors,
         )
