@@ -1,4 +1,7 @@
-"""APScheduler 4 (a pre-release) on PostgreSQL: asyncpg for data and events, many jobs at once."""
+"""APScheduler 4 (a pre-release) on PostgreSQL through asyncpg, many jobs at once.
+
+One process, so its local event broker is enough; the one on asyncpg does not run with the locked anyio.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +27,30 @@ async def run(number: int) -> None:
 
 class InPostgres(Peer):
     package = "apscheduler"
-    settings = "AsyncScheduler, SQLAlchemyDataStore and event broker on asyncpg, 500 jobs at once"
+    settings = "AsyncScheduler, SQLAlchemyDataStore on asyncpg, local event broker, uvloop, 500 jobs at once"
     inside = True
 
     def serve(self, plans: Sequence[Plan]) -> None:
         import uvloop
 
-        self._loop = uvloop.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._do(self._start())
+        ready = threading.Event()
+        threading.Thread(target=uvloop.run, args=(self._work(ready),), daemon=True).start()
+        ready.wait(_LIMIT_S)
+
+    async def _work(self, ready: threading.Event) -> None:
+        from apscheduler import AsyncScheduler
+        from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
+        from sqlalchemy.ext.asyncio import create_async_engine
+
+        self._loop = asyncio.get_running_loop()
+        engine = create_async_engine(self.place.dsn.replace("postgresql:", "postgresql+asyncpg:", 1))
+        async with AsyncScheduler(SQLAlchemyDataStore(engine), max_concurrent_jobs=500) as self._scheduler:
+            await self._scheduler.start_in_background()
+            ready.set()
+            await self._scheduler.wait_until_stopped()
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_LIMIT_S)
-
-    async def _start(self) -> None:
-        from apscheduler import AsyncScheduler
-        from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
-        from apscheduler.eventbrokers.asyncpg import AsyncpgEventBroker
-        from sqlalchemy.ext.asyncio import create_async_engine
-
-        engine = create_async_engine(self.place.dsn.replace("postgresql:", "postgresql+asyncpg:", 1))
-        self._scheduler = AsyncScheduler(
-            SQLAlchemyDataStore(engine),
-            AsyncpgEventBroker.from_async_sqla_engine(engine),
-            max_concurrent_jobs=500,
-        )
-        await self._scheduler.__aenter__()
-        await self._scheduler.start_in_background()
 
     def add_once(self, jobs: Sequence[Once]) -> None:
         from apscheduler.triggers.date import DateTrigger
