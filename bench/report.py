@@ -59,7 +59,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=not number)
     for row in rows:
         table.add_row(*(figure(value) for value in row))
     console = Console(highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,8 +81,8 @@ def ratios(report: Report) -> dict[str, dict[str, float]]:
     return found
 
 
-def reasons(report: Report) -> list[str]:
-    return [f"{one['peer']}, {row}: {why}" for one in report for row, why in one["cannot"].items()]
+def reasons(report: Report) -> list[list[object]]:
+    return [[f"{one['peer']}, {row}", why] for one in report for row, why in one["cannot"].items()]
 
 
 def print_result(report: Report) -> None:
@@ -91,9 +90,8 @@ def print_result(report: Report) -> None:
     if any(one["recurring"] for one in report):
         titles = ["recurring jobs", "held", *RECURRING_COLUMNS]
         print_table("Recurring jobs held", titles, recurring_rows(report))
-    lines: Sequence[str] = reasons(report)
-    if lines:
-        print_table("What could not be done", [""], [[line] for line in lines])
+    if any(one["cannot"] for one in report):
+        print_table("What could not be done", ["", "why"], reasons(report))
     if report:
         print_machine(report[-1]["machine"])
 
