@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from shardwheel.bench.peers.peer import Peer, Place
 from shardwheel.bench.peers.work import Once, Plan
 
 _DSN, _PLANS = "BENCH_DSN", "BENCH_PLANS"
+_READY = "worker-ready"
 _WORKER = ("worker", "--pool=prefork", "--concurrency=2", "--without-gossip", "--without-mingle")
 
 
@@ -36,10 +38,13 @@ class OnPostgres(Peer):
         self._children: list[subprocess.Popen[bytes]] = []
 
     def serve(self, plans: Sequence[Plan]) -> None:
-        plans_file = self.place.folder / "plans"
-        plans_file.write_bytes(msgspec.msgpack.encode(plans))
+        (self.place.folder / "plans").write_bytes(msgspec.msgpack.encode(plans))
+        (self.place.folder / _READY).unlink(missing_ok=True)
         self._begin(*_WORKER, "--loglevel=ERROR")
         self._begin("beat", f"--schedule={self.place.folder / 'beat'}", "--loglevel=ERROR", "--pidfile=")
+        # The worker says when it listens; beat writes its schedule down once it has merged all of it.
+        while not ((self.place.folder / _READY).exists() and _beat_wrote(self.place.folder)):
+            time.sleep(0.02)
 
     def _begin(self, *arguments: str) -> None:
         environment = os.environ | {
@@ -77,6 +82,11 @@ class OnPostgres(Peer):
             return int(count)
 
 
+def _beat_wrote(folder: Path) -> bool:
+    """Whichever dbm this Python has: some write `beat`, some `beat.db`."""
+    return any(path.name in ("beat", "beat.db", "beat.dat") for path in folder.iterdir())
+
+
 _APPS: dict[str, Any] = {}
 
 
@@ -112,12 +122,20 @@ def _entry(plan: Plan, now_s: float) -> dict[str, Any]:
     return {"task": "run", "schedule": schedule, "args": (plan.number,), "last_run_at": last}
 
 
+def _say_ready(**_: Any) -> None:
+    (Path(os.environ[_PLANS]).parent / _READY).touch()
+
+
 def _main(arguments: list[str]) -> None:
     app = _app(os.environ[_DSN])
     if arguments[0] == "beat":
         plans = msgspec.msgpack.decode(Path(os.environ[_PLANS]).read_bytes(), type=list[Plan])
         now_s = datetime.now(UTC).timestamp()
         app.conf.beat_schedule = {str(plan.number): _entry(plan, now_s) for plan in plans}
+    else:
+        from celery.signals import worker_ready
+
+        worker_ready.connect(_say_ready, weak=False)
     app.start(argv=arguments)
 
 

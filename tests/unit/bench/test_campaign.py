@@ -39,7 +39,7 @@ def test_what_was_done_today_is_skipped_and_a_failure_keeps_what_was_there(
         failed = command[4] == "claim"
         return subprocess.CompletedProcess(command, int(failed), b'{"per_s": 1}')
 
-    monkeypatch.setattr(campaign.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     old = {"began_at": "2026-01-01T00:00Z", "command": "", "took_s": 1, "result": {"old": True}}
     campaign.keep(tmp_path / "claim.json", old)
     campaign.keep(tmp_path / "tick.json", old | {"began_at": datetime.now(UTC).isoformat()})
