@@ -6,7 +6,7 @@ ROOMS := wheel shard coordinator workers results api alerts compose bench
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check bench bench-quick bench-all bench-peers clean lock
+.PHONY: help setup demo test test-quick check bench bench-quick bench-all bench-peers clean docs lock
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ bench-peers: $(READY) ## the same work on other schedulers (their packages go in
 
 bench-all: $(READY) ## every benchmark, for a quiet machine (hours; skips what was done today); writes docs/benchmarks.md
 	@$(BIN)/shardctl bench all
+
+docs: $(READY) ## write docs/reference anew from the code
+	@$(BIN)/python -m shardwheel.reference docs/reference
 
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q
 lock: ## write the locks anew from pyproject.toml (needs uv)
