@@ -16,9 +16,8 @@ from functools import partial
 
 import msgspec
 
-from shardwheel.api.errors import LimitedError
 from shardwheel.dag import DagPosting
-from shardwheel.errors import TooLargeError, UnavailableError
+from shardwheel.errors import LimitedError, TooLargeError, UnavailableError
 from shardwheel.posting import JobPosting
 from shardwheel.store.tenant_limits import Quota, Standing, read_standing
 from shardwheel.store.tenant_pool import TenantPool

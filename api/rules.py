@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shardwheel.api.errors import ForbiddenError
+from shardwheel.errors import ForbiddenError
 from shardwheel.roles import Role
 from shardwheel.tokens import Caller
 

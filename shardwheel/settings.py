@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     results_settings: dict[str, str] = {}
     topic_partitions: int = 8
 
+    api_url: str = ""
+    token: str = ""
     http_host: str = "127.0.0.1"
     http_port: int = 0
     http_tls_cert: str = ""

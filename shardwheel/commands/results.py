@@ -13,7 +13,8 @@ from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool
 from shardwheel.logs import set_up_logs
 from shardwheel.pokes import Asked, Pokes
 from shardwheel.results.callbacks import Callbacks
-from shardwheel.results.lag import LagWatch
+from shardwheel.results.catching_up import CatchingUp
+from shardwheel.results.lag import LagBreaker, LagWatch
 from shardwheel.results.letters import LetterMirror
 from shardwheel.results.processor import Processor
 from shardwheel.results.retiring import Retiring
@@ -56,9 +57,11 @@ async def _run(settings: Settings) -> None:
     ):
         pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
-        Processor(service, PostgresStore(pool), bus, pokes.poke).add_to_service()
+        store, breaker = PostgresStore(pool), LagBreaker()
+        LagWatch(service, bus, breaker).add_to_service()
+        Processor(service, store, bus, pokes.poke, breaker).add_to_service()
+        CatchingUp(service, store, breaker, pokes.poke).add_to_service()
         _add_ends(service, settings, EndStore(ends), webhooks)
-        LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
 

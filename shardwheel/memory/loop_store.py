@@ -9,7 +9,7 @@ The methods call the same functions of `store/` as the real one; only the statem
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -28,6 +28,7 @@ from shardwheel.execution import (
     Resolved,
     ResultsStand,
     Settled,
+    Told,
 )
 from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
@@ -35,6 +36,7 @@ from shardwheel.memory import (
     claim_statements,
     dag_definition_statements,
     dag_hand_statements,
+    dag_put_off_statements,
     dag_statements,
     feed_statements,
     held_statements,
@@ -54,6 +56,7 @@ from shardwheel.store import (
     claim,
     counts,
     dag_inputs,
+    dag_put_off,
     dag_sweep,
     expand,
     feed,
@@ -77,6 +80,7 @@ STATEMENT_MODULES = (
     claim_statements,
     dag_definition_statements,
     dag_hand_statements,
+    dag_put_off_statements,
     dag_statements,
     feed_statements,
     held_statements,
@@ -119,14 +123,17 @@ class MemoryLoopStore(MemoryStore):
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
         return await self.run(feed.changes, partitions, since)
 
-    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self.run(dag_sweep.sweep_tasks, partitions, stand)
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
         return await self.run(dag_sweep.sweep_runs, partitions, after)
+
+    async def sweep_put_off(self, partitions: Sequence[int]) -> Resolved:
+        return await self.run(dag_put_off.sweep_put_off, partitions)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self.run(held.sweep_held, partitions, pages)
@@ -151,6 +158,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         return await self.run(claim.claim, fires, claimant)
+
+    async def held_for_workers(self, pool: str, tasks: Collection[str], most: int) -> list[tuple[Fire, int]]:
+        return await self.run(held.held_for_workers, pool, tasks, most)
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return await self.run(claim.claimed_by, fires, token)
@@ -182,8 +192,14 @@ class MemoryLoopStore(MemoryStore):
     async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
         await self.run(tallies.tally, counted, lane)
 
-    async def settle(self, results: Sequence[Result]) -> Settled:
-        return await self.run(settle.settle, results)
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
+        return await self.run(settle.settle, results, put_off=put_off)
+
+    async def runs_put_off(self, after: bytes) -> list[bytes]:
+        return await self.run(dag_put_off.runs_put_off, after)
+
+    async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
+        return await self.run(dag_put_off.tell_runs, run_ids)
 
 
 def _load(transaction: Transaction, partitions: list[int]) -> Changes:

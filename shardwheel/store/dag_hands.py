@@ -1,7 +1,8 @@
 """What people do to a run: complete or skip a task, run failed ones again, cancel all of it.
 
 Each locks the run first, as every end of a task does, so it is either before or after whatever happens at
-the same moment. Said twice, the second changes nothing. What can't be done is refused with the reason.
+the same moment. Said twice, the second changes nothing. What can't be done is refused with the reason. What
+the run was not told of yet (`dag_put_off`) it is told first: people see the rows, and mean what they see.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from shardwheel.execution import Resolved
 from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.audit import Actor, write_audit
+from shardwheel.store.dag_put_off import tell_runs
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import Run, lock_runs, tasks_of
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
 OUTPUT_LIMIT_BYTES = 10_240
+# More than any run has, items of fan-outs included.
+EVERY_END = 2**31
 _DONE = ("succeeded", "force_completed")
 
 
@@ -163,6 +167,7 @@ def _do(
 
 
 def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: bool = False) -> Run:
+    tell_runs(conn, [run_id], most=EVERY_END)
     run = lock_runs(conn, [run_id]).get(run_id)
     if run is None or run.tenant_id != hand.tenant_id:
         raise NotFoundError(f"there is no DAG run {text_of(run_id)}", field="run")
@@ -172,10 +177,13 @@ def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: 
 
 
 def _task(conn: Connection[Any], run: Run, key: str) -> TaskStand:
-    for task in tasks_of(conn, run).values():
-        if task.key == key:
-            return task
-    raise NotFoundError(f"run {text_of(run.run_id)} has no task {key!r}", field="task")
+    found = [task.task_id for task in tasks_of(conn, run).values() if task.key == key]
+    if not found:
+        raise NotFoundError(f"run {text_of(run.run_id)} has no task {key!r}", field="task")
+    # Whoever puts DAG work off ends a task without the run's lock: how it stands is read under its own.
+    given = {"execution_id": Uuid(run.execution_of(found[0])), "tenant_id": run.tenant_id}
+    conn.execute(sql("lock_execution"), given)
+    return tasks_of(conn, run)[found[0]]
 
 
 def _refuse_done(task: TaskStand) -> None:

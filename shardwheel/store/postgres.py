@@ -3,7 +3,7 @@ functions elsewhere, and work on anyone's connection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from shardwheel.execution import (
@@ -19,6 +19,7 @@ from shardwheel.execution import (
     Resolved,
     ResultsStand,
     Settled,
+    Told,
 )
 from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
@@ -27,6 +28,7 @@ from shardwheel.store import (
     claim,
     counts,
     dag_inputs,
+    dag_put_off,
     dag_sweep,
     expand,
     feed,
@@ -83,14 +85,17 @@ class PostgresStore:
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
         return await self._pool.run(feed.changes, partitions, since)
 
-    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
         return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
+
+    async def sweep_put_off(self, partitions: Sequence[int]) -> Resolved:
+        return await self._pool.run(dag_put_off.sweep_put_off, partitions)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self._pool.run(held.sweep_held, partitions, pages)
@@ -118,6 +123,9 @@ class PostgresStore:
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         return await self._pool.run(claim.claim, fires, claimant)
 
+    async def held_for_workers(self, pool: str, tasks: Collection[str], most: int) -> list[tuple[Fire, int]]:
+        return await self._pool.run(held.held_for_workers, pool, tasks, most)
+
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return await self._pool.run(claim.claimed_by, fires, token)
 
@@ -139,9 +147,16 @@ class PostgresStore:
     async def load_inputs(self, execution_id: bytes) -> bytes:
         return await self._pool.run(dag_inputs.load_inputs, execution_id)
 
-    async def settle(self, results: Sequence[Result]) -> Settled:
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
         with data_may_be_refused():
-            return await self._pool.run(settle.settle, results)
+            return await self._pool.run(settle.settle, results, put_off=put_off)
+
+    async def runs_put_off(self, after: bytes) -> list[bytes]:
+        return await self._pool.run(dag_put_off.runs_put_off, after)
+
+    async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
+        with data_may_be_refused():
+            return await self._pool.run(dag_put_off.tell_runs, run_ids)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self._pool.run(workers.announce_worker, worker)

@@ -40,33 +40,49 @@ _decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
 class Applied(NamedTuple):
-    """The states of attempts that were current, by execution, and what followed in DAGs."""
+    """The states of attempts that were current, by execution, what followed in DAGs, and of how many ends
+    their runs are to be told later."""
 
     states: dict[bytes, str]
-    resolved: Resolved
+    resolved: Resolved = Resolved()
+    put_off: int = 0
 
 
-def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
-    """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
+def settle(conn: Connection[Any], results: Sequence[Result], *, put_off: bool = False) -> Settled:
+    """Settle a batch; results of attempts that are not current are counted as stale and change nothing. With
+    `put_off` no DAG run is locked: runs are told later (`dag_put_off`)."""
     run_ids = {result.dag_run_id for result in results if result.dag_run_id}
-    locked = lock_runs(conn, run_ids) if run_ids else {}  # Before the executions, as everybody does.
-    states, resolved = apply_decisions(conn, _decide_all(conn, results), locked=locked)
-    tallies = _tallies(results, states)
-    return Settled(dict(Counter(states.values())), len(results) - len(states), tallies, resolved)
+    # Before the executions, as everybody does.
+    locked = lock_runs(conn, run_ids) if run_ids and not put_off else {}
+    return end_attempts(conn, results, locked=locked, put_off=put_off)
 
 
-def apply_decisions(
+def end_attempts(
+    conn: Connection[Any],
+    results: Sequence[Result],
+    *,
+    locked: Mapping[bytes, Run] | None = None,
+    put_off: bool = False,
+) -> Settled:
+    """Decide and write how running attempts ended, whoever says so (their workers, or the sweep of those that
+    are lost or hang): the one way out of `running`."""
+    applied = _apply(conn, _decide_all(conn, results), locked, put_off)
+    stale = len(results) - len(applied.states)
+    by_state = dict(Counter(applied.states.values()))
+    return Settled(by_state, stale, _tallies(results, applied.states), applied.resolved, applied.put_off)
+
+
+def _apply(
     conn: Connection[Any],
     decided: Sequence[tuple[Result, Decision]],
-    *,
-    crashed: bool = False,
-    locked: Mapping[bytes, Run] | None = None,
+    locked: Mapping[bytes, Run] | None,
+    put_off: bool,
 ) -> Applied:
-    """Write what was decided of running attempts, bury the dead, and let DAGs go on: the one way out of
-    `running`. Whatever was told of an attempt that is not current is not among those that were."""
+    """Write what was decided, bury the dead, and let DAGs go on, or write down that they are to. Whatever was
+    told of an attempt that is not current is not among those that were."""
     if not decided:
-        return Applied({}, Resolved())
-    parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided)}
+        return Applied({})
+    parameters = _parameters(decided) | {"put_off": put_off}
     rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
     states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
@@ -77,6 +93,8 @@ def apply_decisions(
         for _, state, run_id, task_id, item_no, reason in rows
         if run_id is not None and state in TERMINAL_STATES
     ]
+    if put_off:
+        return Applied(states, put_off=len(ended))
     return Applied(states, resolve(conn, ended, locked))
 
 
@@ -159,6 +177,7 @@ def _parameters(decided: Sequence[tuple[Result, Decision]]) -> dict[str, Any]:
         "due": Bigints([decision.due_ms or 0 for decision in decisions]),
         "failures": Bigints([decision.failures for decision in decisions]),
         "outcomes": Texts([_OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
+        "crashed": Booleans(result.outcome == Outcome.CRASHED for result in results),
         "classes": Texts([result.error_class for result in results]),
         "messages": Texts([result.message for result in results]),
         "tracebacks": Texts([result.traceback for result in results]),
