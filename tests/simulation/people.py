@@ -158,7 +158,7 @@ class People:
 
 
 def _transaction(conn: _Connection) -> Any:
-    return cast(MemoryConnection, conn)._transaction
+    return cast(MemoryConnection, conn).transaction
 
 
 def _note(conn: _Connection, job_id: bytes) -> None:
