@@ -1,5 +1,5 @@
-"""One's first jobs. Beside it, in this folder: `shardctl dev --handlers handlers`, which says where its API is;
-then `SHARDWHEEL_API_URL=… SHARDWHEEL_TOKEN=… python quick_start.py`.
+"""One's first jobs. In this folder: `shardctl dev --handlers handlers`, which says where its API is; then
+`SHARDWHEEL_API_URL=… SHARDWHEEL_TOKEN=… python quick_start.py`.
 """
 
 from __future__ import annotations
