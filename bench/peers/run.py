@@ -159,14 +159,14 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        # A row has its limit twice: a restart begins anew.
+        limit_s = 2 * size.limit_s + _SLACK_S
         try:
-            out, err = driver.communicate(timeout=size.limit_s + _SLACK_S)
+            out, err = driver.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             _end(driver)
             noted = count_notes(Path(own) / "notes")
-            return {
-                "unfinished": f"hung: ended by force after {size.limit_s + _SLACK_S:g} s, {noted:,} started"
-            }
+            return {"unfinished": f"hung: ended by force after {limit_s:g} s, {noted:,} started"}
         if driver.returncode:
             return {"unfinished": f"failed: {_last_line(err)}"}
         found: Row = json.loads(out.splitlines()[-1])
