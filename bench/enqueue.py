@@ -2,8 +2,8 @@
 
 The whole embedded stack with one shard: real HTTP, durable commits, audit rows, the owner poked. A job counts
 as being in the wheel when its owner's `/status` counts it; looking takes a few ms, which are in the figure.
-Jobs a second by batch: whichever is more of batches of 100 and of the largest that the API takes, of jobs that
-differ in their params; the report says which it was.
+Jobs a second by batch: whichever is more, of batches of 100 or of the largest that the API takes; the jobs
+differ in their params, and the report says which batches it were.
 "With pokes lost" is a job that was stored without the API: nobody tells the shard, so it reads it by itself.
 The reference is a bare insert, one row a commit, on one connection in the same run.
 """
