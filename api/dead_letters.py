@@ -45,6 +45,7 @@ async def get(ask: Ask) -> Reply:
 
 async def redrive(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.RedriveBody)
+    await ask.desk.quotas.admit_params(ask.tenant, wish.params)
 
     def work(conn: Connection, tenant_id: str) -> bytes:
         row, _ = read_letter(conn, tenant_id, ask.id)
