@@ -18,9 +18,10 @@ from shardwheel.ids import text_of
 from shardwheel.posting import JobPosting
 from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.audit import Actor
+from shardwheel.store.children import lock_roots, store_jobs
 from shardwheel.store.idempotency import Stored, store_once
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import create_jobs, read_now_ms
+from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.sql import sql
 
 
@@ -82,8 +83,9 @@ def _store(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> lis
     plain = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is None]
     keyed = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is not None]
     stored: dict[int, Stored] = {}
+    lock_roots(conn, tenant_id, [wish.posting for wish in wishes])
     if plain:
-        made = create_jobs(conn, tenant_id, [wishes[number].posting for number in plain])
+        made = store_jobs(conn, tenant_id, [wishes[number].posting for number in plain])
         stored |= {number: Stored(job_id, True) for number, job_id in zip(plain, made, strict=True)}
     for number in sorted(keyed, key=lambda number: wishes[number].posting.idempotency_key or ""):
         stored[number] = store_once(conn, tenant_id, wishes[number].posting)

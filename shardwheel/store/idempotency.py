@@ -16,7 +16,7 @@ from psycopg.types.json import Json
 from shardwheel.errors import ConflictError
 from shardwheel.ids import id_of, text_of
 from shardwheel.posting import JobPosting
-from shardwheel.store.jobs import create_jobs
+from shardwheel.store.children import store_jobs
 from shardwheel.store.sql import sql
 
 
@@ -35,11 +35,11 @@ def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) 
 def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
     key = posting.idempotency_key
     if key is None:
-        return Stored(create_jobs(conn, tenant_id, [posting])[0], True)
+        return Stored(store_jobs(conn, tenant_id, [posting])[0], True)
     body_hash = blake2b(msgspec.json.encode(posting, order="deterministic"), digest_size=16).digest()
     values = {"tenant_id": tenant_id, "key": key, "body_hash": body_hash}
     if conn.execute(sql("take_key"), values).rowcount:
-        (job_id,) = create_jobs(conn, tenant_id, [posting])
+        (job_id,) = store_jobs(conn, tenant_id, [posting])
         conn.execute(sql("answer_key"), values | {"answer": Json(text_of(job_id))})
         return Stored(job_id, True)
     ((known_hash, answer),) = conn.execute(sql("known_key"), values)
