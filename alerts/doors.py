@@ -12,6 +12,7 @@ import httpx
 
 from shardwheel.alerts.scrapes import Scrape, parse_scrape
 from shardwheel.errors import UnavailableError
+from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 SCRAPE_LIMIT_S = 3.0
 # Shorter than the first pause between two tries, so that no two of them are ever under way.
@@ -19,10 +20,12 @@ DELIVERY_LIMIT_S = 10.0
 
 
 class HttpDoors:
-    """One client for all of it. Use it with `async with`."""
+    """A client for each: they trust others. Use it with `async with`."""
 
-    def __init__(self) -> None:
-        self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False)
+    def __init__(self, tls: DoorTls = PLAIN_DOORS) -> None:
+        self._tls = tls
+        self._services = httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=tls.verify)
+        self._receivers = httpx.AsyncClient(trust_env=False, follow_redirects=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -30,11 +33,12 @@ class HttpDoors:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        await self._services.aclose()
+        await self._receivers.aclose()
 
     async def scrape(self, address: str) -> Scrape:
         try:
-            answer = await self._client.get(f"http://{address}/metrics", timeout=SCRAPE_LIMIT_S)
+            answer = await self._services.get(self._tls.url(address, "/metrics"), timeout=SCRAPE_LIMIT_S)
             answer.raise_for_status()
             return parse_scrape(answer.text)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -43,7 +47,7 @@ class HttpDoors:
     async def post(self, url: str, body: dict[str, Any]) -> None:
         """Tell it; only an answer of 2xx counts as heard."""
         try:
-            answer = await self._client.post(url, json=body, timeout=DELIVERY_LIMIT_S)
+            answer = await self._receivers.post(url, json=body, timeout=DELIVERY_LIMIT_S)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise UnavailableError(_said(error)) from error
         if not answer.is_success:

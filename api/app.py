@@ -25,6 +25,8 @@ from litestar.types import Receive, Scope, Send
 from shardwheel.api import (
     alerts,
     cluster,
+    dag_runs,
+    dags,
     dead_letters,
     events,
     executions,
@@ -79,6 +81,8 @@ ROUTES: tuple[Route, ...] = (
     *job_commands.ROUTES,
     *executions.ROUTES,
     *tasks.ROUTES,
+    *dags.ROUTES,
+    *dag_runs.ROUTES,
     *dead_letters.ROUTES,
     *cluster.ROUTES,
     *wheel.ROUTES,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardwheel.tokens import BadTokenError, Caller, Keys, UnknownKeyError, Verifier
+from shardwheel.errors import BadTokenError
+from shardwheel.tokens import Caller, Keys, UnknownKeyError, Verifier
 
 MOST_REMEMBERED = 10_000
 

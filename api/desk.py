@@ -18,6 +18,7 @@ from shardwheel.service import Health
 from shardwheel.store.creation import Found, Wish, create_all, read_jobs
 from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
+from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 UNLIMITED = Quota()
 
@@ -74,9 +75,10 @@ def open_desk(
     is_stopping: Callable[[], bool],
     callbacks: CallbackRules = STRICT,
     usual_quota: Quota = UNLIMITED,
+    door_tls: DoorTls = PLAIN_DOORS,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
-    doors, telling = ShardDoors(), Telling(pool, look, is_stopping)
+    doors, telling = ShardDoors(door_tls), Telling(pool, look, is_stopping)
     remembered = Remembered(time.monotonic)
     return Desk(
         pool=pool,

@@ -11,6 +11,7 @@ import msgspec
 
 from shardwheel.errors import UnavailableError
 from shardwheel.records import Member
+from shardwheel.tls import DoorTls
 
 LIMIT_S = 1.0
 # Each looks at every entry of the cluster.
@@ -32,10 +33,11 @@ class Censuses(NamedTuple):
 
 
 class ShardDoors:
-    def __init__(self) -> None:
+    def __init__(self, tls: DoorTls) -> None:
+        self._tls = tls
         # No connection is kept: they are few, and shards come and go.
         limits = httpx.Limits(max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(trust_env=False, timeout=LIMIT_S, limits=limits)
+        self._client = httpx.AsyncClient(trust_env=False, timeout=LIMIT_S, limits=limits, verify=tls.verify)
         self._under_way = 0
 
     async def censuses(self, members: Iterable[Member], from_ms: int, to_ms: int, bucket_ms: int) -> Censuses:
@@ -59,7 +61,7 @@ class ShardDoors:
         """Its answer, or why there is none."""
         try:
             async with asyncio.timeout(LIMIT_S):
-                answer = await self._client.post(f"http://{address}/census", json=wish)
+                answer = await self._client.post(self._tls.url(address, "/census"), json=wish)
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=Counted)
         except TimeoutError:

@@ -11,22 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 from litestar.exceptions import HTTPException
 
-from shardwheel.errors import ConflictError, NotFoundError, TooLargeError, UnavailableError, UsageError
-from shardwheel.tokens import BadTokenError
+from shardwheel.errors import (
+    BadTokenError,
+    ConflictError,
+    ForbiddenError,
+    LimitedError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+    UsageError,
+)
 
 RETRY_AFTER_S = 1
-
-
-class ForbiddenError(UsageError):
-    """The token is good, but does not allow this."""
-
-
-class LimitedError(UsageError):
-    """Too much in too short a time: later."""
-
-    def __init__(self, message: str, *, field: str | None = None, retry_after_s: int = RETRY_AFTER_S) -> None:
-        super().__init__(message, field=field)
-        self.retry_after_s = retry_after_s
 
 
 class Refusal(NamedTuple):
@@ -35,11 +31,14 @@ class Refusal(NamedTuple):
     message: str
     field: str | None = None
     retry_after_s: int = RETRY_AFTER_S
+    maybe_applied: bool = False
 
     def body(self) -> bytes:
         inner: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.field is not None:
             inner["field"] = self.field
+        if self.status == 503:
+            inner["maybe_applied"] = self.maybe_applied
         return msgspec.json.encode({"error": inner})
 
     def headers(self) -> dict[str, str]:
@@ -71,7 +70,7 @@ def refusal_of(error: Exception) -> Refusal | None:
         return Refusal(status, code, str(error), error.field, later_s)
     if isinstance(error, UnavailableError):
         doubt = "; it may have been done: look before you repeat it" if error.maybe_applied else ""
-        return Refusal(503, "unavailable", f"{error}{doubt}")
+        return Refusal(503, "unavailable", f"{error}{doubt}", maybe_applied=error.maybe_applied)
     if isinstance(error, HTTPException) and error.status_code in _OF_ROUTING:
         message = "there is no such route; see /api/v1/openapi.json"
         return Refusal(error.status_code, _OF_ROUTING[error.status_code], message)

@@ -8,12 +8,10 @@ from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.explaining import shown_explanation
-from shardwheel.ids import id_of, text_of
-from shardwheel.store.audit import Actor, write_audit
+from shardwheel.ids import id_of
+from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
 from shardwheel.store.explain import read_facts
-from shardwheel.store.link import Connection
-from shardwheel.store.requests import cancel_execution
 
 MOST_ATTEMPTS = 1_000_000
 
@@ -64,17 +62,8 @@ async def explain(ask: Ask) -> Reply:
 async def cancel(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.CancelBody)
     job_id = None if wish.job_id is None else id_of(wish.job_id, field="job_id")
-    outcome = await ask.desk.pool.run(ask.tenant, _cancel, ask.id, job_id, ask.actor)
+    outcome = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
     return Reply({"outcome": outcome})
-
-
-def _cancel(conn: Connection, tenant_id: str, execution_id: bytes, job_id: bytes | None, actor: Actor) -> str:
-    """What was over already is no change, and not put on record."""
-    outcome = cancel_execution(conn, tenant_id, execution_id, job_id)
-    if outcome != "already_done":
-        after = {"after": {"outcome": outcome}}
-        write_audit(conn, tenant_id, actor, "execution.cancel", "execution", text_of(execution_id), after)
-    return outcome
 
 
 def _wanted(ask: Ask, **more: Any) -> ExecutionFilter:

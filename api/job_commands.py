@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from hashlib import blake2b
+from typing import Any
 
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.job_page import coming_times
@@ -72,11 +73,17 @@ async def next_times(ask: Ask) -> Reply:
 
 def request_id(key: str | None) -> bytes:
     """Names the request: by chance, or the same for the same key."""
-    if key is None:
+    if checked_key(key) is None:
         return uuid.uuid4().bytes
-    if not 1 <= len(key) <= 200:
-        refuse("idempotency_key", f"has {len(key)} characters", "give 1 to 200")
-    return blake2b(key.encode(), digest_size=16, person=b"shardwheel-req").digest()
+    return blake2b(str(key).encode(), digest_size=16, person=b"shardwheel-req").digest()
+
+
+def checked_key(key: Any) -> str | None:
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 1 <= len(key) <= 200 or "\0" in key:
+        refuse("idempotency_key", f"{key!r:.40} is none", "give 1 to 200 characters, none of them NUL")
+    return key
 
 
 ROUTES = (

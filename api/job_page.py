@@ -31,10 +31,10 @@ async def get(ask: Ask) -> Reply:
     if full == "true":
         found = await find(ask)
         past = await ask.desk.pool.run(ask.tenant, _past, ask.id)
-        return Reply(views.shown_job(found) | {"next_times": coming_times(found, SHOWN)} | past)
+        return Reply(found.as_read() | {"next_times": coming_times(found, SHOWN)} | past)
     answer = ask.desk.remembered.get(ask.tenant, ask.id)
     if answer is None:
-        answer = msgspec.json.encode(views.shown_job(await find(ask)))
+        answer = msgspec.json.encode((await find(ask)).as_read())
         ask.desk.remembered.keep(ask.tenant, ask.id, answer)
     return Reply(answer)
 

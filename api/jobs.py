@@ -37,7 +37,7 @@ async def create(ask: Ask) -> Reply:
     await ask.desk.quotas.admit(ask.tenant, [posting])
     found = await ask.desk.creations.ask(ask.tenant, Wish(posting, ask.actor))
     ask.desk.poke([found.job.partition])
-    return Reply(views.shown_job(found), 201)
+    return Reply(found.as_read(), 201)
 
 
 async def create_batch(ask: Ask) -> Reply:
@@ -50,7 +50,7 @@ async def create_batch(ask: Ask) -> Reply:
     wishes = [Wish(posting, ask.actor) for posting in postings]
     found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
     ask.desk.poke({one.job.partition for one in found})
-    return Reply({"items": [views.shown_job(one) for one in found]}, 201)
+    return Reply({"items": [one.as_read() for one in found]}, 201)
 
 
 async def list_(ask: Ask) -> Reply:
@@ -89,7 +89,7 @@ async def changed(ask: Ask, partition: int, **more: Any) -> Reply:
     """The job after a change that is committed; its owner hears of it."""
     ask.desk.remembered.forget(ask.tenant, ask.id)
     ask.desk.poke([partition])
-    return Reply(views.shown_job(await find(ask)) | more)
+    return Reply((await find(ask)).as_read() | more)
 
 
 def posted(body: Any, callbacks: CallbackRules) -> JobPosting:
@@ -127,9 +127,7 @@ def _page(
     rows = list_jobs(
         conn, tenant_id, after=after, limit=checked_limit(limit), state=state, task=task, tag=tag, text=q
     )
-    page = page_of(
-        rows, limit, lambda row: views.shown_job(Found(row, now_ms)), lambda row: text_of(row.job_id)
-    )
+    page = page_of(rows, limit, lambda row: Found(row, now_ms).as_read(), lambda row: text_of(row.job_id))
     return page._asdict()
 
 

@@ -18,6 +18,7 @@ from shardwheel.pokes import Pokes
 from shardwheel.ports import Leases
 from shardwheel.records import View, read_view
 from shardwheel.service import Service
+from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 T = TypeVar("T")
 LOOK_S = 1.0
@@ -26,11 +27,11 @@ LOOK_S = 1.0
 class Lookout:
     """Loops of the service. `view` and `poke` may be used from any thread once the service runs."""
 
-    def __init__(self, service: Service, leases: Leases) -> None:
+    def __init__(self, service: Service, leases: Leases, tls: DoorTls = PLAIN_DOORS) -> None:
         self._service = service
         self._leases = leases
         self._token: trio.lowlevel.TrioToken | None = None
-        self._pokes = Pokes(service, self._known)
+        self._pokes = Pokes(service, self._known, tls)
         self.view: View | None = None
 
     def add_to_service(self) -> None:

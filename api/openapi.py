@@ -26,6 +26,12 @@ _REFUSALS = {
     429: "Too much in too short a time: see Retry-After.",
     503: "A server behind is out of reach, or too much is asked at once: see Retry-After.",
 }
+_PATH_WORDS = {
+    "id": "The id, as it was given.",
+    "name": "Its name.",
+    "run": "The run's id.",
+    "task": "The task's key in its DAG.",
+}
 _DESCRIPTION = """Millions of schedules, none lost, none run twice.
 
 Times are ISO 8601 in UTC with milliseconds and `Z`. Lists are paged: give `next_cursor` as `cursor`.
@@ -63,7 +69,7 @@ def document(routes: Sequence[Route], prefix: str, version: str) -> dict[str, An
 
 def _operation(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any]:
     who = "Anybody may." if rule.role is None else f"Wants the role {rule.role.word} or more."
-    limited = " A token's `tasks` must name the job's task." if rule.tasks else ""
+    limited = " A token's `tasks` must name the job's task, or every one of the DAG's." if rule.tasks else ""
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
         "summary": route.summary,
@@ -88,16 +94,18 @@ def _operation_id(route: Route) -> str:
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "description": "The id, as it was given." if name == "id" else "Its name.",
-            "schema": {"type": "string"} | ({"format": "uuid"} if name == "id" and route.id_is_uuid else {}),
-        }
-        for name in re.findall(r"\{(\w+)\}", route.path)
-    ]
+    return [_path_parameter(name, route) for name in re.findall(r"\{(\w+)\}", route.path)]
+
+
+def _path_parameter(name: str, route: Route) -> dict[str, Any]:
+    is_uuid = name == "run" or (name == "id" and route.id_is_uuid)
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": _PATH_WORDS[name],
+        "schema": {"type": "string"} | ({"format": "uuid"} if is_uuid else {}),
+    }
 
 
 def _query_parameter(word: Word) -> dict[str, Any]:

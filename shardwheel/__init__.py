@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from shardwheel.handler import Fatal, Retryable, Superseded, handler
 
 if TYPE_CHECKING:
-    from shardwheel.client import Client
+    from shardwheel.client import AsyncClient, Client
 
-__all__ = ["Client", "Fatal", "Retryable", "Superseded", "handler"]
+__all__ = ["AsyncClient", "Client", "Fatal", "Retryable", "Superseded", "handler"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Client` brings the database driver along: whoever only writes handlers does not pay for it."""
-    if name == "Client":
-        from shardwheel.client import Client
+    """The clients bring an HTTP driver along: whoever only writes handlers does not pay for it."""
+    if name in ("AsyncClient", "Client"):
+        from shardwheel import client
 
-        return Client
+        return getattr(client, name)
     raise AttributeError(f"module 'shardwheel' has no attribute {name!r}")

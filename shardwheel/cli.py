@@ -24,6 +24,7 @@ from shardwheel.commands.job_changes import backfill_job, next_times, update_job
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
 from shardwheel.commands.rebalance import app as rebalance_app
+from shardwheel.commands.rebase import rebase
 from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
 from shardwheel.commands.shard import app as shard_app
@@ -63,6 +64,7 @@ shard_app.command("undrain")(undrain_shard)
 app.add_typer(partition_app, name="partition")
 app.add_typer(rebalance_app, name="rebalance")
 app.command()(replay)
+app.command()(rebase)
 app.command()(worker)
 app.command()(results)
 app.add_typer(alerts_app, name="alerts")

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from shardwheel.errors import UsageError
+from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.graph import CycleError, Shape, shape_of
 from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
 from shardwheel.times import parse_duration, refuse
@@ -34,7 +34,7 @@ POLICIES: Final = ("fail_fast", "continue", "retry")
 KINDS: Final = frozenset({"cron", "every", "run_at"})
 DAG_TIMING_FIELDS: Final = TIMING_FIELDS - {"parents", "delay"}
 # What a DAG says as a job does: of its fires, and of the rounds of policy retry.
-_OF_DAG: Final = DAG_TIMING_FIELDS | {
+OF_DAG: Final = DAG_TIMING_FIELDS | {
     *("name", "tags", "priority", "pool", "max_retries", "backoff"),
     *("misfire", "misfire_grace_s", "catchup_window", "overlap", "not_after_s"),
 }
@@ -42,7 +42,7 @@ _OF_DAG: Final = DAG_TIMING_FIELDS | {
 EXECUTION_FIELDS: Final = frozenset(
     {"task", "params", "pool", "priority", "timeout_s", "max_retries", "backoff", "not_after_s"}
 )
-_OF_TASK: Final = EXECUTION_FIELDS | {"key", "depends_on", "fan_out"}
+OF_TASK: Final = EXECUTION_FIELDS | {"key", "depends_on", "fan_out"}
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 
@@ -84,14 +84,14 @@ class DagPosting(NamedTuple):
 def parse_dag(body: Mapping[str, Any]) -> DagPosting:
     """Check a DAG as posted, or merged with an edit."""
     definition = _definition(body)
-    _refuse_unknown(definition, _OF_DAG | {"policy", "sla_s", "tasks"}, "")
+    _refuse_unknown(definition, OF_DAG | {"policy", "sla_s", "tasks"}, "")
     policy = definition.get("policy", POLICIES[0])
     if policy not in POLICIES:
         refuse("policy", f"{policy!r:.64} is unknown", f"choose one of {', '.join(POLICIES)}")
     sla_s = definition.get("sla_s")
     tasks = _tasks(definition.get("tasks"))
     return DagPosting(
-        job=parse_posting({"task": "dag"} | {name: definition[name] for name in _OF_DAG & set(definition)}),
+        job=parse_posting({"task": "dag"} | {name: definition[name] for name in OF_DAG & set(definition)}),
         policy=policy,
         sla_ms=None if sla_s is None else parse_duration(sla_s, "sla_s", least_ms=1),
         tasks=tasks,
@@ -123,7 +123,7 @@ def _definition(body: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"body: can't be written as JSON: {error}", field="body") from error
     if len(encoded) > DEFINITION_LIMIT_BYTES:
         remedy = f"give at most {DEFINITION_LIMIT_BYTES}; pass larger params by reference"
-        refuse("body", f"has {len(encoded)} bytes", remedy)
+        raise TooLargeError(f"body: has {len(encoded)} bytes; {remedy}", field="body")
     definition: dict[str, Any] = msgspec.json.decode(encoded)
     return definition
 
@@ -152,14 +152,14 @@ def _task(body: object, place: int) -> DagTask:
             f"task {key!r} can't have a schedule: it runs when its parents are over, once a run of its DAG"
         )
         refuse(where + name, problem, "give the DAG the schedule, or name parents in depends_on")
-    _refuse_unknown(body, _OF_TASK, where)
+    _refuse_unknown(body, OF_TASK, where)
     fan_out = body.get("fan_out", False)
     if not isinstance(fan_out, bool):
         refuse(where + "fan_out", "is not true or false", "write true or false")
     try:
         job = parse_posting({name: body[name] for name in EXECUTION_FIELDS & set(body)})
     except UsageError as error:
-        raise UsageError(f"{where}{error} (task {key!r})", field=f"{where}{error.field}") from error
+        raise type(error)(f"{where}{error} (task {key!r})", field=f"{where}{error.field}") from error
     return DagTask(key, job, _depends_on(body.get("depends_on", []), where), fan_out)
 
 

@@ -63,13 +63,15 @@ class Ended(NamedTuple):
 
 
 class TaskStand(NamedTuple):
-    """A task of a run as it stands; `state` None: it waits for its parents."""
+    """A task of a run as it stands; `state` None: it waits for its parents. `is_untold`: it is over, and its
+    run has not been told (`dag_put_off`)."""
 
     task_id: bytes
     key: str
     fan_out: bool
     state: str | None
     reason: str | None
+    is_untold: bool = False
 
     @property
     def is_pending(self) -> bool:
@@ -77,7 +79,7 @@ class TaskStand(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        return self.state in TERMINAL_STATES and not self.is_pending
+        return self.state in TERMINAL_STATES and not self.is_pending and not self.is_untold
 
 
 class Edge(NamedTuple):

@@ -8,11 +8,14 @@ lease will tell. A wrong verdict is wasteful, never harmful: the epoch decides w
 
 from __future__ import annotations
 
+import ssl
 from contextlib import suppress
 
 import h11
 import msgspec
 import trio
+
+from shardwheel.tls import Stream
 
 ANSWER_LIMIT_S = 5.0
 ASK_AGAIN_S = 20.0
@@ -27,6 +30,9 @@ class _Alive(msgspec.Struct):
 class TcpDoors:
     """`ports.Doors` over TCP."""
 
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+
     async def until_gone(self, address: str, shard_id: str) -> None:
         host, _, port = address.rpartition(":")
         knows_it = False
@@ -40,14 +46,17 @@ class TcpDoors:
                 await trio.sleep(PAUSE_S)
                 continue
             async with stream:
-                answered = await _hold(stream, shard_id)
+                answered = await _hold(self._sealed(stream), shard_id)
             if knows_it and answered not in (None, shard_id):
                 return
             knows_it = knows_it or answered == shard_id
             await trio.sleep(KNOCK_AGAIN_S)
 
+    def _sealed(self, stream: trio.SocketStream) -> Stream:
+        return stream if self._tls is None else trio.SSLStream(stream, self._tls, https_compatible=True)
 
-async def _hold(stream: trio.SocketStream, shard_id: str) -> str | None:
+
+async def _hold(stream: Stream, shard_id: str) -> str | None:
     """Ask now and then for as long as the connection lasts and that shard answers; who answered last."""
     connection = h11.Connection(h11.CLIENT)
     answered = None
@@ -63,14 +72,14 @@ async def _hold(stream: trio.SocketStream, shard_id: str) -> str | None:
     return answered
 
 
-async def _ask(connection: h11.Connection, stream: trio.SocketStream) -> str:
+async def _ask(connection: h11.Connection, stream: Stream) -> str:
     request = h11.Request(method="GET", target="/alive", headers=[("host", "shard")])
     await stream.send_all((connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b""))
     body = b""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            connection.receive_data(await stream.receive_some(4096))
+            connection.receive_data(bytes(await stream.receive_some(4096)))
         elif isinstance(event, h11.Data):
             body += event.data
         elif isinstance(event, h11.EndOfMessage):

@@ -27,6 +27,26 @@ class TooLargeError(UsageError):
     """What was sent is larger than its limit."""
 
 
+class BadTokenError(UsageError):
+    """The token is not believed; the message says why, never what is in it."""
+
+
+class ForbiddenError(UsageError):
+    """The token is good, but does not allow this."""
+
+
+class LimitedError(UsageError):
+    """Too much in too short a time: later."""
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after_s: int = 1) -> None:
+        super().__init__(message, field=field)
+        self.retry_after_s = retry_after_s
+
+
+class NotOverError(ShardwheelError, TimeoutError):
+    """What was waited for is not over yet: wait longer, or ask why."""
+
+
 class OwnershipError(ShardwheelError):
     """Another shard took over: stop firing the partition now."""
 

@@ -38,10 +38,10 @@ from shardwheel.etcd_codec import (
     decode_txn,
 )
 from shardwheel.etcd_gateway import Effect, Gateway
-from shardwheel.etcd_http import PLAIN, Tls
 from shardwheel.etcd_watch import Watch
 from shardwheel.lease_rules import KeyElection, check_from_revision, check_ttl, check_txn
 from shardwheel.ports import Compare, Delete, Election, KeyEvent, Put, Snapshot, TxnResult
+from shardwheel.tls import NO_FILES, Tls
 
 __all__ = ["Etcd", "Tls"]
 
@@ -56,7 +56,7 @@ class Etcd:
         endpoints: Sequence[str],
         *,
         cluster: str,
-        tls: Tls = PLAIN,
+        tls: Tls = NO_FILES,
         user: str = "",
         password: str = "",
         time_limit_s: float = 2.0,

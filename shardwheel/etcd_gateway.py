@@ -25,7 +25,8 @@ import trio
 
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.etcd_codec import FAILED_PRECONDITION, RefusedError, ServerTroubleError, decode_token
-from shardwheel.etcd_http import PLAIN, Attempt, Http, Sent, Tls, address_of
+from shardwheel.etcd_http import Attempt, Http, Sent, address_of
+from shardwheel.tls import NO_FILES, Tls
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ class Gateway:
         self,
         endpoints: Sequence[str],
         *,
-        tls: Tls = PLAIN,
+        tls: Tls = NO_FILES,
         user: str = "",
         password: str = "",
     ) -> None:

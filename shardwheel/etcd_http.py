@@ -15,20 +15,7 @@ import httpx
 
 from shardwheel.errors import UsageError
 from shardwheel.etcd_codec import error_of
-
-
-class Tls(NamedTuple):
-    """Files in PEM: whom to trust (empty: the system's own roots), and a client certificate with its key.
-
-    With all three empty, an address without a scheme means plain HTTP; "https://…" always means TLS.
-    """
-
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-
-
-PLAIN = Tls()
+from shardwheel.tls import Tls, client_context, unused_context
 
 
 class Sent:
@@ -121,7 +108,8 @@ def _headers(attempt: Attempt, token: str) -> dict[str, str]:
 
 
 def address_of(endpoint: str, tls: Tls) -> str:
-    """ "host:2379" and "http://host:2379/" both mean what they seem to."""
+    """ "host:2379" and "http://host:2379/" both mean what they seem to. Without a scheme it is plain
+    HTTP, unless there are TLS files."""
     address = endpoint.strip()
     if "://" not in address:
         address = f"{'https' if any(tls) else 'http'}://{address}"
@@ -136,11 +124,5 @@ def address_of(endpoint: str, tls: Tls) -> str:
 
 def _ssl_context(tls: Tls, addresses: Sequence[str]) -> ssl.SSLContext:
     if not any(address.startswith("https:") for address in addresses):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # Never used; the system's roots take long to read.
-    try:
-        context = ssl.create_default_context(cafile=tls.ca or None)
-        if tls.cert:
-            context.load_cert_chain(tls.cert, tls.key or None)
-    except OSError as error:  # Also ssl.SSLError: a file that is not what it should be.
-        raise UsageError(f"etcd's TLS files can't be read: {error}", field="tls") from error
-    return context
+        return unused_context()
+    return client_context(tls, "etcd")

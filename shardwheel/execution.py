@@ -89,14 +89,22 @@ class Resolved(NamedTuple):
         return Resolved(self.queued | other.queued, self.ends + other.ends)
 
 
+class Told(NamedTuple):
+    """How many ends that were put off DAG runs were told of, and what followed."""
+
+    ends: int
+    resolved: Resolved = Resolved()
+
+
 class Settled(NamedTuple):
     """What became of a batch of results: how many by state, how many were of no current attempt, how the runs
-    of each task type ended, and what followed in DAGs."""
+    of each task type ended, what followed in DAGs, and of how many ends their runs are to be told later."""
 
     by_state: dict[str, int]
     stale: int
     tallies: dict[TaskName, Tally]
     resolved: Resolved = Resolved()
+    put_off: int = 0
 
 
 class Claimant(NamedTuple):

@@ -69,13 +69,18 @@ TAKEOVER = Histogram("shardwheel_takeover_seconds", "Time from knowing an orphan
 POOL_LAG = Gauge("shardwheel_pool_lag", "Messages not yet claimed.", ["pool", "priority"])
 RESULTS_LAG = Gauge("shardwheel_results_lag", "Results not yet settled.")
 RESULTS_BREAKER = Gauge(
-    "shardwheel_results_breaker", "1 while results lag so far that work on DAGs is to be put off."
+    "shardwheel_results_breaker", "1 while results lag so far that work on DAGs is put off."
 )
 HELD = Gauge("shardwheel_held", "Executions held, by reason.", ["reason"])
 DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has dealt with.")
 CALLBACKS = Counter("shardwheel_callbacks_total", "Callbacks tried, by what became of it.", ["outcome"])
 DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
 DAG_SLA = Counter("shardwheel_dag_sla_total", "DAG runs with an sla_s, by whether they kept it.", ["outcome"])
+DAG_ENDS = Counter(
+    "shardwheel_dag_ends_total",
+    "Ends of DAG tasks that were put off while results lagged, and those of them that runs were told since.",
+    ["step"],
+)
 DUPLICATES = Counter("shardwheel_duplicates_total", "Duplicates dropped, by where.", ["where"])
 SKIPS = Counter("shardwheel_skips_total", "Scheduled times skipped, by reason.", ["reason"])
 ABANDONED = Gauge("shardwheel_abandoned_handlers", "Handlers that run on after their attempt was given up.")

@@ -18,6 +18,7 @@ from shardwheel.logs import get_logger
 from shardwheel.ports import Leases
 from shardwheel.records import View, read_view
 from shardwheel.service import Service
+from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 LOOK_S = 1.0
 LIMIT_S = 0.5
@@ -48,8 +49,11 @@ class Pokes:
     """A loop of a service. A shard that is slow to answer holds up no other, and is told once of all that
     came meanwhile."""
 
-    def __init__(self, service: Service, look: Callable[[], Awaitable[View | None]]) -> None:
+    def __init__(
+        self, service: Service, look: Callable[[], Awaitable[View | None]], tls: DoorTls = PLAIN_DOORS
+    ) -> None:
         self._service = service
+        self._tls = tls
         self._look = look
         self._changed: set[int] = set()
         self._busy: set[str] = set()
@@ -66,7 +70,7 @@ class Pokes:
             self._wake.set()
 
     async def _run(self) -> None:
-        async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_S) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_S, verify=self._tls.verify) as client:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._end, nursery)
                 while True:
@@ -89,7 +93,7 @@ class Pokes:
             self._again.discard(address)
             try:
                 with trio.move_on_after(LIMIT_S):
-                    await client.post(f"http://{address}/poke")
+                    await client.post(self._tls.url(address, "/poke"))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 get_logger().debug("a poke was lost", address=address, reason=str(error))
             await trio.sleep(PAUSE_S)

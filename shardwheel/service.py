@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import ssl
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -63,6 +64,7 @@ class Service:
         host: str = "127.0.0.1",
         port: int = 0,
         address: str = "",
+        tls: ssl.SSLContext | None = None,
         stop_limit_s: float = 30.0,
     ) -> None:
         """`address`: of a door that a loop keeps itself; then none is opened here."""
@@ -73,6 +75,7 @@ class Service:
         self._listeners: list[trio.SocketListener] = []
         self._host = host
         self._port = port
+        self._tls = tls
         self._stop_limit_s = stop_limit_s
         self._loops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         self._routes: dict[tuple[str, str], Route] = {
@@ -104,7 +107,7 @@ class Service:
         async with trio.open_nursery() as outer:
             await outer.start(self._watch_signals)
             if self._listeners:
-                outer.start_soon(serve, self._routes, self._listeners)
+                outer.start_soon(serve, self._routes, self._listeners, self._tls)
             self._log.info("started", address=self.address)
             async with trio.open_nursery() as loops:
                 for _, loop in self._loops:

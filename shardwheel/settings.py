@@ -43,10 +43,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     results_settings: dict[str, str] = {}
     topic_partitions: int = 8
 
+    api_url: str = ""
+    token: str = ""
     http_host: str = "127.0.0.1"
     http_port: int = 0
     http_tls_cert: str = ""
     http_tls_key: str = ""
+    door_ca: str = ""
+    door_cert: str = ""
+    door_key: str = ""
     secret: str = ""
     former_secrets: tuple[str, ...] = ()
     jwt_algorithm: str = "HS256"
@@ -76,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tenant_submissions_per_s: int = 0
     tenant_active_jobs: int = 0
     tenant_params_bytes: int = 0
+    tenant_dag_tasks: int = 0
     log_level: str = "info"
     log_format: str = ""
 
@@ -223,6 +229,7 @@ def _check(settings: Settings) -> None:
         "tenant_submissions_per_s": (0, 1_000_000),
         "tenant_active_jobs": (0, 1_000_000_000),
         "tenant_params_bytes": (0, 65_536),
+        "tenant_dag_tasks": (0, 10_000),
         "alert_oldest_due_s": (1, 86_400),
         "alert_horizon_age_s": (1, 86_400),
         "alert_floor_age_s": (1, 86_400),
@@ -239,6 +246,13 @@ def _check(settings: Settings) -> None:
     if bool(settings.http_tls_cert) != bool(settings.http_tls_key):
         missing = "http_tls_key" if settings.http_tls_cert else "http_tls_cert"
         raise UsageError(f"{missing}: is missing; TLS wants a certificate and its key", field=missing)
+    doors = {name: getattr(settings, name) for name in ("door_ca", "door_cert", "door_key")}
+    if any(doors.values()) and not all(doors.values()):
+        missing = next(name for name, file in doors.items() if not file)
+        raise UsageError(
+            f"{missing}: is missing; doors with TLS want an authority, a certificate, its key",
+            field=missing,
+        )
     if settings.log_format not in ("", "pretty", "json"):
         raise UsageError(
             f"log_format: {settings.log_format!r} is neither pretty nor json", field="log_format"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jwt
 import msgspec
 
-from shardwheel.errors import UsageError
+from shardwheel.errors import BadTokenError, UsageError
 from shardwheel.roles import Role, role_of
 
 SHORTEST_SECRET = 32
@@ -38,10 +38,6 @@ class Caller(NamedTuple):
     name: str = "token"
     tasks: frozenset[str] | None = None
     expires_at_s: float = 0.0
-
-
-class BadTokenError(UsageError):
-    """The token is not believed; the message says why, never what is in it."""
 
 
 class UnknownKeyError(BadTokenError):

@@ -23,7 +23,7 @@ from shardwheel.alerts.watch import Watch
 from shardwheel.clock import DatabaseClock
 from shardwheel.commands.connection import connection
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.errors import UsageError
 from shardwheel.ids import id_of
 from shardwheel.logs import set_up_logs
@@ -142,11 +142,16 @@ def _checked(url: str, field: str) -> str:
 
 
 async def _run(settings: Settings, holder: str, receivers: list[Receiver]) -> None:
-    service = Service("alerts", host=settings.http_host, port=settings.http_port)
+    tls = doors_of(settings)
+    service = Service("alerts", host=settings.http_host, port=settings.http_port, tls=tls.server)
     await service.open()
     limits = Limits(settings.alert_oldest_due_s, settings.alert_horizon_age_s, settings.alert_floor_age_s)
     clock, roll = DatabaseClock(time.monotonic), Roll()
-    async with open_etcd(settings) as leases, open_pool(settings, "alerts", 2) as pool, HttpDoors() as doors:
+    async with (
+        open_etcd(settings) as leases,
+        open_pool(settings, "alerts", 2) as pool,
+        HttpDoors(tls) as doors,
+    ):
         gather = Gather(
             leases,
             open_kafka(settings, KAFKA_LIMIT_S),

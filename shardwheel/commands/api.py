@@ -16,16 +16,16 @@ from shardwheel.api.desk import open_desk
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
-from shardwheel.api.tls import server_context
 from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd
+from shardwheel.commands.edges import doors_of, open_etcd
 from shardwheel.http import address_of_socket
 from shardwheel.logs import set_up_logs
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
+from shardwheel.tls import server_context
 from shardwheel.tokens import Verifier
 
 POSTGRES_LINKS = 8
@@ -62,8 +62,9 @@ async def _run(settings: Settings) -> None:
     keyring = Keyring(service, settings)
     verifier = Verifier(settings.jwt_algorithm, settings.jwt_issuer, settings.jwt_audience)
     gatekeeper = Gatekeeper(verifier, await read_keys(settings), now_s=time.time, want_keys=keyring.want)
+    doors = doors_of(settings)
     async with open_etcd(settings) as leases:
-        lookout = Lookout(service, leases)
+        lookout = Lookout(service, leases, doors)
         desk = open_desk(
             pool,
             poke=lookout.poke,
@@ -73,8 +74,12 @@ async def _run(settings: Settings) -> None:
             is_stopping=service.stopping.is_set,
             callbacks=settings.callback_rules,
             usual_quota=Quota(
-                settings.tenant_submissions_per_s, settings.tenant_active_jobs, settings.tenant_params_bytes
+                settings.tenant_submissions_per_s,
+                settings.tenant_active_jobs,
+                settings.tenant_params_bytes,
+                settings.tenant_dag_tasks,
             ),
+            door_tls=doors,
         )
         lookout.add_to_service()
         keyring.keep(gatekeeper)

@@ -92,7 +92,7 @@ def list_(
 ) -> None:
     """List DAGs, oldest first."""
     with connection(data) as conn:
-        page = dag_reading.list_dags(conn, TENANT, state=state, limit=limit, cursor=cursor)
+        page = dag_reading.list_dags(conn, TENANT, dag_reading.DagFilter(state), limit=limit, cursor=cursor)
     print_rows(page.items, COLUMNS, output)
 
 
@@ -149,7 +149,8 @@ def runs(
 ) -> None:
     """List runs of a DAG, the latest scheduled time first."""
     with connection(data) as conn:
-        page = dag_reading.list_runs(conn, TENANT, id_of(dag_id), state=state, limit=limit, cursor=cursor)
+        wanted = dag_reading.RunFilter(id_of(dag_id), state)
+        page = dag_reading.list_runs(conn, TENANT, wanted, limit=limit, cursor=cursor)
     print_rows(page.items, RUN_COLUMNS, output)
 
 

@@ -19,6 +19,7 @@ from shardwheel.ports import TopicSpec
 from shardwheel.settings import Settings
 from shardwheel.store.migrate import schema_state
 from shardwheel.store.postgres import PostgresStore
+from shardwheel.store.rebase import count_foreign
 from shardwheel.topics import job_topics, result_topics
 from shardwheel.workers.isolated import network_obstacle
 
@@ -95,6 +96,9 @@ async def _postgres(settings: Settings) -> list[Finding]:
             )
         else:
             findings.append(Finding("schema", f"{len(state.applied)} migrations applied"))
+        if not state.pending and (foreign := await pool.run(count_foreign)):
+            found = f"{foreign} partitions are from another PostgreSQL: no shard takes them"
+            findings.append(Finding("restore", found, "run `shardctl rebase`"))
         clock = DatabaseClock(trio.current_time)
         await clock.run_once(store)
         findings.append(Finding("clock", f"the database's clock is known to ± {clock.uncertainty_ms:.1f} ms"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from shardwheel.etcd import Etcd
-from shardwheel.etcd_http import Tls
 from shardwheel.kafka import Kafka
 from shardwheel.settings import Settings
 from shardwheel.store.pool import Pool
+from shardwheel.tls import DoorTls, Tls, door_tls
 
 
 def open_etcd(settings: Settings) -> Etcd:
@@ -30,3 +30,8 @@ def open_results_kafka(settings: Settings, limit_s: float = 10.0) -> Kafka:
 
 def open_pool(settings: Settings, name: str, size: int) -> Pool:
     return Pool(settings.postgres_dsn, name=name, size=size)
+
+
+def doors_of(settings: Settings) -> DoorTls:
+    """How this process serves its own door and knocks at those of others."""
+    return door_tls(Tls(settings.door_ca, settings.door_cert, settings.door_key))

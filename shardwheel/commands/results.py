@@ -9,11 +9,12 @@ import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.logs import set_up_logs
 from shardwheel.pokes import Asked, Pokes
 from shardwheel.results.callbacks import Callbacks
-from shardwheel.results.lag import LagWatch
+from shardwheel.results.catching_up import CatchingUp
+from shardwheel.results.lag import LagBreaker, LagWatch
 from shardwheel.results.letters import LetterMirror
 from shardwheel.results.processor import Processor
 from shardwheel.results.retiring import Retiring
@@ -44,7 +45,8 @@ def results(
 
 
 async def _run(settings: Settings) -> None:
-    service = Service("results", host=settings.http_host, port=settings.http_port)
+    tls = doors_of(settings)
+    service = Service("results", host=settings.http_host, port=settings.http_port, tls=tls.server)
     await service.open()
     bus = open_results_kafka(settings)
     await bus.ensure_topics(result_topics(settings.topic_partitions))
@@ -53,11 +55,13 @@ async def _run(settings: Settings) -> None:
         open_pool(settings, "ends", 2) as ends,
         Webhooks(settings.callback_rules) as webhooks,
     ):
-        pokes = Pokes(service, Asked(open_etcd(settings)).look)
+        pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
-        Processor(service, PostgresStore(pool), bus, pokes.poke).add_to_service()
+        store, breaker = PostgresStore(pool), LagBreaker()
+        LagWatch(service, bus, breaker).add_to_service()
+        Processor(service, store, bus, pokes.poke, breaker).add_to_service()
+        CatchingUp(service, store, breaker, pokes.poke).add_to_service()
         _add_ends(service, settings, EndStore(ends), webhooks)
-        LagWatch(service, bus).add_to_service()
         quieten_collector()
         await service.run()
 

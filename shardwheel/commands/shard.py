@@ -14,7 +14,7 @@ import trio
 import typer
 
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.coordinator.lead import Lead
 from shardwheel.coordinator.members import Members
 from shardwheel.doors import TcpDoors
@@ -56,10 +56,12 @@ def shard(
 
 
 async def _run(settings: Settings, shard_id: str) -> None:
+    tls = doors_of(settings)
     service = Service(
         "shard",
         host=settings.http_host,
         port=settings.http_port,
+        tls=tls.server,
         stop_limit_s=settings.leave_limit_s + 10,
     )
     await service.open()
@@ -83,7 +85,7 @@ async def _run(settings: Settings, shard_id: str) -> None:
             results_bus,
             leases,
             members,
-            TcpDoors(),
+            TcpDoors(tls.client),
             monotonic=time.monotonic,
             topic_partitions=settings.topic_partitions,
             lease_ttl_s=settings.lease_ttl_s,

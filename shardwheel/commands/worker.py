@@ -13,7 +13,7 @@ import typer
 
 from shardwheel.clock import DatabaseClock
 from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
 from shardwheel.errors import UnavailableError
 from shardwheel.handler import import_handlers, registry
 from shardwheel.job import Pool
@@ -63,7 +63,8 @@ def unwrapped(error: BaseException) -> BaseException:
 
 
 async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, threads: int) -> None:
-    service = Service("worker", host=settings.http_host, port=settings.http_port)
+    tls = doors_of(settings)
+    service = Service("worker", host=settings.http_host, port=settings.http_port, tls=tls.server)
     await service.open()
     bus, results_bus = open_kafka(settings), open_results_kafka(settings)
     await bus.ensure_topics(job_topics(settings.topic_partitions))
@@ -79,7 +80,7 @@ async def _run(settings: Settings, worker_id: str, pool_name: str, slots: int, t
                     await service.stopping.wait()
                 await _measure(clock, store, once=True)
 
-        pokes = Pokes(service, Asked(open_etcd(settings)).look)
+        pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()
         member = Worker(
             worker_id,

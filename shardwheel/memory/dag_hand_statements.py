@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardwheel.memory.connection import Given, Written, statement
-from shardwheel.memory.dag_rows import DAG_FANS, DAG_RUNS, DAG_TASKS, DagFan, DagRun
+from shardwheel.memory.dag_rows import DAG_FANS, DAG_PUT_OFF, DAG_RUNS, DAG_TASKS, DagFan, DagRun
 from shardwheel.memory.dag_statements import edges_of, executions_of
 from shardwheel.memory.rows import EXECUTIONS, UNFINISHED, Execution, executions, put_execution, whole_now_ms
 from shardwheel.memory.transaction import Transaction
@@ -40,6 +40,9 @@ def dag_mend(transaction: Transaction, given: Given) -> list[Any]:
         reported=None,
     )
     put_execution(transaction, mended)
+    untold = (run.dag_run_id, given["task_id"], -1)
+    if transaction.get(DAG_PUT_OFF, untold) is not None:
+        transaction.put(DAG_PUT_OFF, untold, None)
     return [Written()]
 
 
@@ -113,7 +116,7 @@ def dag_stale_runs(transaction: Transaction, given: Given) -> list[Any]:
 
 
 def _is_under_way(transaction: Transaction, run_id: bytes) -> bool:
-    return any(
+    return any(put_off.dag_run_id == run_id for _, put_off in transaction.rows(DAG_PUT_OFF)) or any(
         row.state in UNFINISHED and (row.state != "running" or row.lease_until_ms is not None)
         for row in executions_of(transaction, run_id)
     )

@@ -10,7 +10,8 @@ DAG_EDGES = "dag_edges"
 DAG_RUNS = "dag_runs"
 DAG_COUNTERS = "dag_counters"
 DAG_FANS = "dag_fans"
-DAG_TABLES = (DAG_VERSIONS, DAG_TASKS, DAG_EDGES, DAG_RUNS, DAG_COUNTERS, DAG_FANS)
+DAG_PUT_OFF = "dag_put_off"
+DAG_TABLES = (DAG_VERSIONS, DAG_TASKS, DAG_EDGES, DAG_RUNS, DAG_COUNTERS, DAG_FANS, DAG_PUT_OFF)
 
 
 class DagVersion(NamedTuple):
@@ -79,3 +80,19 @@ class DagFan(NamedTuple):
     items: int
     open_items: int
     failed_items: int = 0
+
+
+class DagPutOff(NamedTuple):
+    """By its first three."""
+
+    dag_run_id: bytes
+    task_id: bytes
+    item_no: int
+    partition: int
+    state: str
+    reason: str | None
+    put_off_ms: float
+
+    @property
+    def key(self) -> tuple[bytes, bytes, int]:
+        return self[:3]

@@ -13,6 +13,7 @@ from shardwheel.memory.dag_rows import (
     DAG_COUNTERS,
     DAG_EDGES,
     DAG_FANS,
+    DAG_PUT_OFF,
     DAG_RUNS,
     DAG_TASKS,
     DAG_VERSIONS,
@@ -53,6 +54,11 @@ def edges_of(transaction: Transaction, dag_id: bytes, version: int) -> Iterator[
 
 def executions_of(transaction: Transaction, run_id: bytes) -> list[Execution]:
     return sorted(row for _, row in transaction.rows(EXECUTIONS) if row.dag_run_id == run_id)
+
+
+def number_of(row: Execution) -> int:
+    """As it is put off: -1 is a task itself."""
+    return -1 if row.item_no is None else row.item_no
 
 
 @statement("dag_start")
@@ -186,7 +192,8 @@ def dag_tasks_of_run(transaction: Transaction, given: Given) -> list[Any]:
     for task in tasks_of(transaction, given["dag_id"], given["version"]):
         row = rows.get(task.task_id)
         stand = (None, None) if row is None else (row.state, row.reason)
-        found.append((task.task_id, task.task_key, task.fan_out, *stand))
+        is_untold = transaction.get(DAG_PUT_OFF, (given["run_id"], task.task_id, -1)) is not None
+        found.append((task.task_id, task.task_key, task.fan_out, *stand, is_untold))
     return found
 
 
@@ -284,6 +291,8 @@ def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
     for row in executions_of(transaction, run_id):
         is_skipped = row.state == "skipped" and row.reason in _SKIPPED_FOR_OTHERS
         if not is_skipped and row.state not in ("dead", "cancelled"):
+            continue
+        if transaction.get(DAG_PUT_OFF, (run_id, row.job_id, number_of(row))) is not None:
             continue
         if not (given["all"] or (is_skipped and row.item_no is None) or row.job_id in given["task_ids"]):
             continue

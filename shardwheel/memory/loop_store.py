@@ -28,6 +28,7 @@ from shardwheel.execution import (
     Resolved,
     ResultsStand,
     Settled,
+    Told,
 )
 from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
@@ -35,6 +36,7 @@ from shardwheel.memory import (
     claim_statements,
     dag_definition_statements,
     dag_hand_statements,
+    dag_put_off_statements,
     dag_statements,
     feed_statements,
     held_statements,
@@ -54,6 +56,7 @@ from shardwheel.store import (
     claim,
     counts,
     dag_inputs,
+    dag_put_off,
     dag_sweep,
     expand,
     feed,
@@ -77,6 +80,7 @@ STATEMENT_MODULES = (
     claim_statements,
     dag_definition_statements,
     dag_hand_statements,
+    dag_put_off_statements,
     dag_statements,
     feed_statements,
     held_statements,
@@ -127,6 +131,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
         return await self.run(dag_sweep.sweep_runs, partitions, after)
+
+    async def sweep_put_off(self, partitions: Sequence[int]) -> Resolved:
+        return await self.run(dag_put_off.sweep_put_off, partitions)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self.run(held.sweep_held, partitions, pages)
@@ -182,8 +189,14 @@ class MemoryLoopStore(MemoryStore):
     async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None:
         await self.run(tallies.tally, counted, lane)
 
-    async def settle(self, results: Sequence[Result]) -> Settled:
-        return await self.run(settle.settle, results)
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
+        return await self.run(settle.settle, results, put_off=put_off)
+
+    async def runs_put_off(self, after: bytes) -> list[bytes]:
+        return await self.run(dag_put_off.runs_put_off, after)
+
+    async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
+        return await self.run(dag_put_off.tell_runs, run_ids)
 
 
 def _load(transaction: Transaction, partitions: list[int]) -> Changes:

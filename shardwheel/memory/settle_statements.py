@@ -11,6 +11,7 @@ import msgspec
 from shardwheel.execution import FIRST_ENDING, WAITING_STATES
 from shardwheel.memory import ownership
 from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.dag_put_off_statements import put_off
 from shardwheel.memory.hold_rows import TASK_TALLIES
 from shardwheel.memory.rows import (
     ATTEMPTS,
@@ -124,6 +125,8 @@ def settle(transaction: Transaction, given: Given) -> list[Any]:
         key = (execution_id, attempt)
         if transaction.get(ATTEMPTS, key) is None:
             transaction.put(ATTEMPTS, key, Attempt(execution_id, attempt, outcome, worker, ended_ms))
+        if given["put_off"] and row.dag_run_id is not None and not waits:
+            put_off(transaction, row._replace(state=state, reason=reason or None))
         settled.append((execution_id, state, row.dag_run_id, row.job_id, row.item_no, reason or None))
     return settled
 

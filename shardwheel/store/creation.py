@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from shardwheel.errors import UsageError
 from shardwheel.ids import text_of
+from shardwheel.output import shown_time
 from shardwheel.posting import JobPosting
 from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.audit import Actor
@@ -37,6 +38,34 @@ class Found(NamedTuple):
 
     job: JobRow
     now_ms: int
+
+    def as_read(self) -> dict[str, Any]:
+        """As it is answered: its posted form, so that what was read can be sent back."""
+        job = self.job
+        shown = {
+            "id": text_of(job.job_id),
+            "kind": job.kind,
+            "state": job.state,
+            "next_at": self._next_at(),
+            "created_at": shown_time(job.created_ms),
+            "version": job.version,
+            "partition": job.partition,
+        }
+        posted = job.posted_with({})
+        for name in ("run_at", "start_at", "end_at"):
+            if posted.get(name) is not None:
+                posted[name] = shown_time(round(posted[name].timestamp() * 1000))
+        if "every" in posted:
+            posted["every"] = _duration(posted["every"])
+        posted["catchup_window"] = _duration(posted["catchup_window"])
+        return shown | posted
+
+    def _next_at(self) -> str | None:
+        job = self.job
+        if job.state != "active":
+            return None
+        next_ms = job.timing.next_after(max(self.now_ms, job.effective_from_ms) - 1)
+        return None if next_ms is None else shown_time(next_ms)
 
 
 def create_all(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
@@ -76,6 +105,11 @@ def read_jobs(conn: Connection[Any], tenant_id: str, job_ids: Sequence[bytes]) -
     rows = conn.execute(sql("read_jobs"), parameters).fetchall()
     by_id = {row[0]: Found(JobRow._make(row[:-1]), row[-1]) for row in rows}
     return [by_id.get(job_id) for job_id in job_ids]
+
+
+def _duration(seconds: float) -> str:
+    whole_ms = round(seconds * 1000)
+    return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
 
 
 def _store(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Stored]:

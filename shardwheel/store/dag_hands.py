@@ -1,12 +1,13 @@
 """What people do to a run: complete or skip a task, run failed ones again, cancel all of it.
 
 Each locks the run first, as every end of a task does, so it is either before or after whatever happens at
-the same moment. Said twice, the second changes nothing. What can't be done is refused with the reason.
+the same moment. Said twice, the second changes nothing. What can't be done is refused with the reason. What
+the run was not told of yet (`dag_put_off`) it is told first: people see the rows, and mean what they see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -17,12 +18,16 @@ from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.execution import Resolved
 from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.audit import Actor, write_audit
+from shardwheel.store.dag_put_off import tell_runs
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import Run, lock_runs, tasks_of
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
 OUTPUT_LIMIT_BYTES = 10_240
+# More than any run has, items of fan-outs included.
+EVERY_END = 2**31
 _DONE = ("succeeded", "force_completed")
 
 
@@ -92,7 +97,8 @@ def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] 
         hand,
         run,
         "dag_run.rerun",
-        {"tasks": [task.key for task in failed]},
+        {"tasks": {task.key: task.state for task in failed}},
+        {"tasks": dict.fromkeys([task.key for task in failed], "queued")},
         lambda resolution: resolution.requeue(run, hand.actor, task_ids=[task.task_id for task in failed]),
     )
 
@@ -107,7 +113,7 @@ def cancel_run(conn: Connection[Any], hand: Hand, run_id: bytes) -> Done:
         run.state, run.reason = "cancelled", "cancelled"
         resolution.stop(run, "cancelled", "cancelled")
 
-    return _do(conn, hand, run, "dag_run.cancel", {}, cancel)
+    return _do(conn, hand, run, "dag_run.cancel", {}, {}, cancel)
 
 
 def _mend(
@@ -138,7 +144,8 @@ def _mend(
             resolution.follow([Ended(run.run_id, task.task_id, None, state, reason)])
 
     action = "dag_task.force_complete" if state == "force_completed" else "dag_task.skip"
-    return _do(conn, hand, run, action, {"task": task.key, "before": task.state or "pending"}, mend)
+    before, after = {task.key: task.state or "pending"}, {task.key: state}
+    return _do(conn, hand, run, action, {"tasks": before}, {"tasks": after}, mend)
 
 
 def _do(
@@ -146,26 +153,21 @@ def _do(
     hand: Hand,
     run: Run,
     action: str,
-    details: dict[str, Any],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
     change: Callable[[Resolution], object],
 ) -> Done:
-    resolution = Resolution(conn, {run.run_id: run})
+    resolution, was = Resolution(conn, {run.run_id: run}), run.state
     change(resolution)
     resolved = resolution.close()
-    audit = {
-        "tenant_id": hand.tenant_id,
-        "actor": hand.actor,
-        "role": hand.role,
-        "action": action,
-        "object_kind": "dag_run",
-        "object_id": text_of(run.run_id),
-        "details": msgspec.json.encode(details).decode(),
-    }
-    conn.execute(sql("write_audit"), audit)
+    details = {"before": {"state": was, **before}, "after": {"state": run.state, **after}}
+    actor = Actor(hand.actor, hand.role)
+    write_audit(conn, hand.tenant_id, actor, action, "dag_run", text_of(run.run_id), details)
     return Done(True, resolved)
 
 
 def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: bool = False) -> Run:
+    tell_runs(conn, [run_id], most=EVERY_END)
     run = lock_runs(conn, [run_id]).get(run_id)
     if run is None or run.tenant_id != hand.tenant_id:
         raise NotFoundError(f"there is no DAG run {text_of(run_id)}", field="run")
@@ -175,10 +177,13 @@ def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: 
 
 
 def _task(conn: Connection[Any], run: Run, key: str) -> TaskStand:
-    for task in tasks_of(conn, run).values():
-        if task.key == key:
-            return task
-    raise NotFoundError(f"run {text_of(run.run_id)} has no task {key!r}", field="task")
+    found = [task.task_id for task in tasks_of(conn, run).values() if task.key == key]
+    if not found:
+        raise NotFoundError(f"run {text_of(run.run_id)} has no task {key!r}", field="task")
+    # Whoever puts DAG work off ends a task without the run's lock: how it stands is read under its own.
+    given = {"execution_id": Uuid(run.execution_of(found[0])), "tenant_id": run.tenant_id}
+    conn.execute(sql("lock_execution"), given)
+    return tasks_of(conn, run)[found[0]]
 
 
 def _refuse_done(task: TaskStand) -> None:

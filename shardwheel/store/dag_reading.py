@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Connection
 
@@ -20,6 +20,32 @@ from shardwheel.times import refuse
 _Connection = Connection[Any]
 _FIRST_ID, _LAST_ID = bytes(16), b"\xff" * 16
 RUN_STATES = ("running", *sorted(RUN_IS_OVER))
+
+
+class DagFilter(NamedTuple):
+    """Which DAGs; None: whatever, but no deleted ones. `task`: one of its tasks is of this type. `text`: a
+    part of its name, in whatever case. The times are those of its creation: the first included, the end
+    not."""
+
+    state: str | None = None
+    task: str | None = None
+    tag: str | None = None
+    text: str | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+
+class RunFilter(NamedTuple):
+    """Which runs of a DAG; None: whatever. The times are the scheduled ones, the first included, the end
+    not."""
+
+    dag_id: bytes
+    state: str | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+
+ALL_DAGS = DagFilter()
 
 
 def get_dag(conn: _Connection, tenant_id: str, dag_id: bytes) -> DagRow:
@@ -63,58 +89,65 @@ def read_dag(conn: _Connection, tenant_id: str, dag_id: bytes) -> dict[str, Any]
 def list_dags(
     conn: _Connection,
     tenant_id: str,
+    wanted: DagFilter = ALL_DAGS,
     *,
-    state: str | None = None,
     limit: int = 100,
     cursor: str | None = None,
 ) -> Page:
     """A page of DAGs, oldest first, without their tasks. Deleted ones only when asked for by state."""
-    if state is not None and state not in set(JobState):
-        refuse("state", f"{state!r:.80} is none", f"give one of {', '.join(JobState)}")
+    if wanted.state is not None and wanted.state not in set(JobState):
+        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(JobState)}")
     now_ms = read_now_ms(conn)
     values = {
+        **wanted._asdict(),
         "tenant_id": tenant_id,
-        "state": state,
         "limit": checked_limit(limit),
         "after": Uuid(_FIRST_ID if cursor is None else id_of_cursor(cursor)),
     }
-    rows = [DagRow(JobRow(*row[:-5]), *row[-5:]) for row in conn.execute(sql("list_dags"), values)]
+    found = conn.execute(sql("list_dags"), values, prepare=False)
+    rows = [DagRow(JobRow(*row[:-5]), *row[-5:]) for row in found]
     return page_of(rows, limit, lambda row: row.as_read(now_ms), lambda row: text_of(row.job.job_id))
 
 
 def list_runs(
-    conn: _Connection,
-    tenant_id: str,
-    dag_id: bytes,
-    *,
-    state: str | None = None,
-    limit: int = 100,
-    cursor: str | None = None,
+    conn: _Connection, tenant_id: str, wanted: RunFilter, *, limit: int = 100, cursor: str | None = None
 ) -> Page:
     """A page of a DAG's runs, the latest scheduled time first."""
-    if state is not None and state not in RUN_STATES:
-        refuse("state", f"{state!r:.80} is none", f"give one of {', '.join(RUN_STATES)}")
-    require_dag(conn, tenant_id, dag_id)
+    if wanted.state is not None and wanted.state not in RUN_STATES:
+        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(RUN_STATES)}")
+    require_dag(conn, tenant_id, wanted.dag_id)
     values = {
+        **wanted._asdict(),
         "tenant_id": tenant_id,
-        "dag_id": Uuid(dag_id),
-        "state": state,
+        "dag_id": Uuid(wanted.dag_id),
         "limit": checked_limit(limit),
         "before": Uuid(_LAST_ID if cursor is None else id_of_cursor(cursor)),
     }
-    rows = [RunRow._make(row) for row in conn.execute(sql("list_dag_runs"), values)]
+    rows = [RunRow._make(row) for row in conn.execute(sql("list_dag_runs"), values, prepare=False)]
     return page_of(rows, limit, RunRow.as_read, lambda row: text_of(row.dag_run_id))
 
 
-def read_run(conn: _Connection, tenant_id: str, dag_run_id: bytes) -> dict[str, Any]:
-    """A run as read, with what became of each task, in the order in which they were posted."""
+def get_run(conn: _Connection, tenant_id: str, dag_run_id: bytes, dag_id: bytes | None = None) -> RunRow:
+    """A run, begun or not; of this DAG, if one is named."""
     values = {"tenant_id": tenant_id, "dag_run_id": Uuid(dag_run_id)}
     row = conn.execute(sql("read_dag_run"), values).fetchone()
-    if row is None:
-        raise NotFoundError(f"there is no run {text_of(dag_run_id)}", field="id")
-    run = RunRow._make(row)
+    if row is None or (dag_id is not None and row[1] != dag_id):
+        raise NotFoundError(f"there is no run {text_of(dag_run_id)}", field="run")
+    return RunRow._make(row)
+
+
+def read_run(
+    conn: _Connection, tenant_id: str, dag_run_id: bytes, dag_id: bytes | None = None
+) -> dict[str, Any]:
+    """A run as read, with what became of each task, in the order in which they were posted."""
+    run = get_run(conn, tenant_id, dag_run_id, dag_id)
     dag = dag_of(conn, get_job(conn, tenant_id, run.dag_id), run.version)
-    of_version = values | {"dag_id": Uuid(run.dag_id), "version": dag.version}
+    of_version = {
+        "tenant_id": tenant_id,
+        "dag_run_id": Uuid(dag_run_id),
+        "dag_id": Uuid(run.dag_id),
+        "version": dag.version,
+    }
     rows = map(RunTaskRow._make, conn.execute(sql("read_run_tasks"), of_version, prepare=False))
     by_key = {task.key: task for task in rows}
     tasks = [by_key[task["key"]].as_read(task, run.state) for task in dag.definition["tasks"]]

@@ -13,7 +13,7 @@ The DAG's row is locked first, then its tasks', whose ids are greater: the order
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -56,14 +56,21 @@ def create_dag(conn: _Connection, tenant_id: str, posting: DagPosting) -> bytes:
     return dag_id
 
 
-def edit_dag(conn: _Connection, tenant_id: str, dag_id: bytes, changes: Mapping[str, Any]) -> DagRow:
+def edit_dag(
+    conn: _Connection,
+    tenant_id: str,
+    dag_id: bytes,
+    changes: Mapping[str, Any],
+    check: Callable[[DagPosting], None] = lambda posting: None,
+) -> DagRow:
     """Apply posted fields to a DAG, as a new version; `tasks` are given whole. What changes nothing makes
-    none. Only a change of its timing gives the schedule a new state."""
+    none. Only a change of its timing gives the schedule a new state. `check` may refuse what it becomes."""
     require_dag(conn, tenant_id, dag_id)
     old = dag_of(conn, locked_job(conn, tenant_id, dag_id))
     posting = parse_dag(merged(old.definition, changes))
     if posting.definition == old.definition:
         return old
+    check(posting)
     now_ms = read_now_ms(conn)
     before, after = old.definition, posting.definition
     is_rescheduled = any(before.get(name) != after.get(name) for name in DAG_TIMING_FIELDS)

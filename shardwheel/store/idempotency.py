@@ -1,4 +1,4 @@
-"""Idempotent creation: the same key with the same body gives the same job, for 24 hours.
+"""Idempotent creation: the same key with the same body gives the same job (or DAG), for 24 hours.
 
 The key is taken in the transaction that creates the job: both are there, or neither. A second request waits
 for the first one's commit at the primary key, and then finds its answer.
@@ -6,6 +6,7 @@ for the first one's commit at the primary key, and then finds its answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -33,17 +34,27 @@ def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) 
 
 
 def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
-    key = posting.idempotency_key
-    if key is None:
-        return Stored(store_jobs(conn, tenant_id, [posting])[0], True)
-    body_hash = blake2b(msgspec.json.encode(posting, order="deterministic"), digest_size=16).digest()
+    def make() -> bytes:
+        return store_jobs(conn, tenant_id, [posting])[0]
+
+    if posting.idempotency_key is None:
+        return Stored(make(), True)
+    body = msgspec.json.encode(posting, order="deterministic")
+    return make_once(conn, tenant_id, posting.idempotency_key, body, make)
+
+
+def make_once(
+    conn: Connection[Any], tenant_id: str, key: str, body: bytes, make: Callable[[], bytes]
+) -> Stored:
+    """What `make` makes of this body, or what it made for the same key before."""
+    body_hash = blake2b(body, digest_size=16).digest()
     values = {"tenant_id": tenant_id, "key": key, "body_hash": body_hash}
     if conn.execute(sql("take_key"), values).rowcount:
-        (job_id,) = store_jobs(conn, tenant_id, [posting])
+        job_id = make()
         conn.execute(sql("answer_key"), values | {"answer": Json(text_of(job_id))})
         return Stored(job_id, True)
     ((known_hash, answer),) = conn.execute(sql("known_key"), values)
     if bytes(known_hash) != body_hash:
-        problem = f"idempotency_key: {key!r} was used for another job; choose another key"
+        problem = f"idempotency_key: {key!r} was used for another body; choose another key"
         raise ConflictError(problem, field="idempotency_key")
     return Stored(id_of(answer), False)

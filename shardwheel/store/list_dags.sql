@@ -10,5 +10,10 @@ SELECT uuid_send(j.job_id), j.tenant_id, j.partition, j.kind, j.state, j.task, j
     WHERE d.dag_id = j.job_id ORDER BY d.version DESC LIMIT 1) AS v
  WHERE j.tenant_id = %(tenant_id)s AND j.kind = 'dag' AND j.job_id > %(after)s::uuid
    AND (%(state)s::text IS NULL AND j.state <> 'deleted' OR j.state = %(state)s)
+   AND (%(tag)s::text IS NULL OR %(tag)s = ANY (j.tags))
+   AND (%(text)s::text IS NULL OR strpos(lower(j.name), lower(%(text)s)) > 0)
+   AND (%(task)s::text IS NULL OR v.definition -> 'tasks' @> jsonb_build_array(jsonb_build_object('task', %(task)s::text)))
+   AND (%(from_ms)s::bigint IS NULL OR j.created_at >= shardwheel.at(%(from_ms)s))
+   AND (%(until_ms)s::bigint IS NULL OR j.created_at < shardwheel.at(%(until_ms)s))
  ORDER BY j.job_id
  LIMIT %(limit)s

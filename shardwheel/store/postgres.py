@@ -19,6 +19,7 @@ from shardwheel.execution import (
     Resolved,
     ResultsStand,
     Settled,
+    Told,
 )
 from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
@@ -27,6 +28,7 @@ from shardwheel.store import (
     claim,
     counts,
     dag_inputs,
+    dag_put_off,
     dag_sweep,
     expand,
     feed,
@@ -92,6 +94,9 @@ class PostgresStore:
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
         return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
 
+    async def sweep_put_off(self, partitions: Sequence[int]) -> Resolved:
+        return await self._pool.run(dag_put_off.sweep_put_off, partitions)
+
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self._pool.run(held.sweep_held, partitions, pages)
 
@@ -139,9 +144,16 @@ class PostgresStore:
     async def load_inputs(self, execution_id: bytes) -> bytes:
         return await self._pool.run(dag_inputs.load_inputs, execution_id)
 
-    async def settle(self, results: Sequence[Result]) -> Settled:
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
         with data_may_be_refused():
-            return await self._pool.run(settle.settle, results)
+            return await self._pool.run(settle.settle, results, put_off=put_off)
+
+    async def runs_put_off(self, after: bytes) -> list[bytes]:
+        return await self._pool.run(dag_put_off.runs_put_off, after)
+
+    async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
+        with data_may_be_refused():
+            return await self._pool.run(dag_put_off.tell_runs, run_ids)
 
     async def announce_worker(self, worker: WorkerCard) -> None:
         await self._pool.run(workers.announce_worker, worker)

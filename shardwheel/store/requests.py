@@ -15,6 +15,7 @@ from shardwheel.ids import TRIGGER, execution_id, fire_id, partition_of_id, sche
 from shardwheel.job import JobState
 from shardwheel.posting import check_params
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.audit import Actor
 from shardwheel.store.dag_hands import Hand, cancel_run
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import lock_runs
@@ -24,6 +25,7 @@ from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
 _Connection = Connection[Any]
+SOMEBODY = Actor("cancel")
 
 
 def trigger_job(
@@ -88,19 +90,25 @@ def backfill_job(
     return count
 
 
-def cancel_execution(conn: _Connection, tenant_id: str, execution: bytes, job_id: bytes | None = None) -> str:
+def cancel_execution(
+    conn: _Connection,
+    tenant_id: str,
+    execution: bytes,
+    job_id: bytes | None = None,
+    actor: Actor = SOMEBODY,
+) -> str:
     """`cancelled`, `already_running` (it is asked to stop) or `already_done`. One that has no row yet is
     cancelled ahead, if its job is named: its fire will find the row. That of a DAG cancels its run."""
     values = {"execution_id": Uuid(execution), "tenant_id": tenant_id}
     of_dag = conn.execute(sql("dag_run_of"), values, binary=True).fetchone()
     if of_dag is not None and of_dag[0] is not None:
-        return _cancel_of_dag(conn, tenant_id, execution, *of_dag)
+        return _cancel_of_dag(conn, Hand(tenant_id, *actor), execution, *of_dag)
     return _cancel(conn, tenant_id, execution, job_id)
 
 
 def _cancel_of_dag(
     conn: _Connection,
-    tenant_id: str,
+    hand: Hand,
     execution: bytes,
     run_id: bytes,
     task_id: bytes,
@@ -108,9 +116,9 @@ def _cancel_of_dag(
     is_run: bool,
 ) -> str:
     if is_run:
-        return "cancelled" if cancel_run(conn, Hand(tenant_id, "cancel"), run_id).changed else "already_done"
+        return "cancelled" if cancel_run(conn, hand, run_id).changed else "already_done"
     resolution = Resolution(conn, lock_runs(conn, [run_id]))
-    done = _cancel(conn, tenant_id, execution, None)
+    done = _cancel(conn, hand.tenant_id, execution, None)
     if done == "cancelled":
         resolution.follow([Ended(run_id, task_id, item_no, "cancelled", "cancelled")])
     elif done == "already_running" and item_no is None:

@@ -40,19 +40,24 @@ _decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
 class Applied(NamedTuple):
-    """The states of attempts that were current, by execution, and what followed in DAGs."""
+    """The states of attempts that were current, by execution, what followed in DAGs, and of how many ends
+    their runs are to be told later."""
 
     states: dict[bytes, str]
-    resolved: Resolved
+    resolved: Resolved = Resolved()
+    put_off: int = 0
 
 
-def settle(conn: Connection[Any], results: Sequence[Result]) -> Settled:
-    """Settle a batch; results of attempts that are not current are counted as stale and change nothing."""
+def settle(conn: Connection[Any], results: Sequence[Result], *, put_off: bool = False) -> Settled:
+    """Settle a batch; results of attempts that are not current are counted as stale and change nothing. With
+    `put_off` no DAG run is locked: runs are told later (`dag_put_off`)."""
     run_ids = {result.dag_run_id for result in results if result.dag_run_id}
-    locked = lock_runs(conn, run_ids) if run_ids else {}  # Before the executions, as everybody does.
-    states, resolved = apply_decisions(conn, _decide_all(conn, results), locked=locked)
-    tallies = _tallies(results, states)
-    return Settled(dict(Counter(states.values())), len(results) - len(states), tallies, resolved)
+    # Before the executions, as everybody does.
+    locked = lock_runs(conn, run_ids) if run_ids and not put_off else {}
+    applied = apply_decisions(conn, _decide_all(conn, results), locked=locked, put_off=put_off)
+    stale = len(results) - len(applied.states)
+    by_state = dict(Counter(applied.states.values()))
+    return Settled(by_state, stale, _tallies(results, applied.states), applied.resolved, applied.put_off)
 
 
 def apply_decisions(
@@ -61,12 +66,14 @@ def apply_decisions(
     *,
     crashed: bool = False,
     locked: Mapping[bytes, Run] | None = None,
+    put_off: bool = False,
 ) -> Applied:
-    """Write what was decided of running attempts, bury the dead, and let DAGs go on: the one way out of
-    `running`. Whatever was told of an attempt that is not current is not among those that were."""
+    """Write what was decided of running attempts, bury the dead, and let DAGs go on, or write down that they
+    are to: the one way out of `running`. Whatever was told of an attempt that is not current is not among
+    those that were."""
     if not decided:
-        return Applied({}, Resolved())
-    parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided)}
+        return Applied({})
+    parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided), "put_off": put_off}
     rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
     states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
@@ -77,6 +84,8 @@ def apply_decisions(
         for _, state, run_id, task_id, item_no, reason in rows
         if run_id is not None and state in TERMINAL_STATES
     ]
+    if put_off:
+        return Applied(states, put_off=len(ended))
     return Applied(states, resolve(conn, ended, locked))
 
 

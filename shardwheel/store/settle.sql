@@ -47,5 +47,13 @@ recorded AS (
     FROM settled
    ORDER BY execution_id, attempt
   ON CONFLICT DO NOTHING
+),
+put_off AS (  -- Their runs are not locked: they are told later.
+  INSERT INTO shardwheel.dag_put_off AS p (dag_run_id, task_id, item_no, tenant_id, partition, state, reason)
+  SELECT dag_run_id, job_id, coalesce(item_no, -1), tenant_id, partition, state, reason
+    FROM settled
+   WHERE %(put_off)s AND dag_run_id IS NOT NULL AND state NOT IN ('queued', 'retry_wait')
+   ORDER BY dag_run_id, job_id, item_no
+  ON CONFLICT (dag_run_id, task_id, item_no) DO UPDATE SET state = excluded.state, reason = excluded.reason
 )
 SELECT uuid_send(execution_id), state, uuid_send(dag_run_id), uuid_send(job_id), item_no, reason FROM settled

@@ -17,6 +17,7 @@ class Quota(msgspec.Struct, frozen=True):
     submissions_per_s: float = 0.0
     active_jobs: int = 0
     params_bytes: int = 0
+    dag_tasks: int = 0
 
 
 class Standing(NamedTuple):

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from shardwheel import Client
+from shardwheel.client.answers import Job
 from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import id_of
 from shardwheel.store.jobs import get_job, list_jobs
@@ -25,9 +26,9 @@ def test_a_job_is_part_of_the_callers_transaction(migrated_database: str) -> Non
     with psycopg.connect(migrated_database) as conn:
         client.enqueue("lost", conn=conn)
         conn.rollback()
-        job_id = client.enqueue("kept", {"x": 1}, conn=conn, delay=60)
+        kept = client.enqueue("kept", {"x": 1}, conn=conn, delay=60)
         conn.commit()
-        job = get_job(conn, "default", id_of(job_id))
+        job = get_job(conn, "default", id_of(kept.id))
         assert (tasks(conn), job.params, job.schedule) == (["kept"], {"x": 1}, "{}")
         with pytest.raises(UsageError) as caught:
             client.create_job("bad", conn=conn, cron="nonsense")
@@ -37,7 +38,7 @@ def test_a_job_is_part_of_the_callers_transaction(migrated_database: str) -> Non
 
 def test_the_callers_own_kind_of_rows_is_left_alone(migrated_database: str) -> None:
     with psycopg.connect(migrated_database, row_factory=psycopg.rows.dict_row) as conn:
-        Client().enqueue("report", conn=conn, idempotency_key="k", cron=None)
+        Client().enqueue("report", conn=conn, idempotency_key="k")
         row = conn.execute("SELECT task FROM shardwheel.jobs").fetchone()
         assert row == {"task": "report"}
 
@@ -59,7 +60,7 @@ def test_two_at_once_with_one_key_make_one_job(migrated_database: str) -> None:
     with psycopg.connect(migrated_database) as conn:
         first = client.enqueue("report", conn=conn, idempotency_key="k")
 
-        def again(other: psycopg.Connection[Any]) -> str:
+        def again(other: psycopg.Connection[Any]) -> Job:
             return client.enqueue("report", conn=other, idempotency_key="k")
 
         with blocked(migrated_database, again) as second:

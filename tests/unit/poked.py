@@ -12,6 +12,7 @@ from shardwheel.memory.leases import MemoryEtcd, MemoryLeases
 from shardwheel.ports import Put
 from shardwheel.records import Member, encode, member_key, owner_key
 from shardwheel.service import Service
+from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 PATIENCE_S = 60.0
 
@@ -39,13 +40,13 @@ class Door:
 
 
 @asynccontextmanager
-async def behind(*doors: Door) -> AsyncIterator[MemoryLeases]:
+async def behind(*doors: Door, tls: DoorTls = PLAIN_DOORS) -> AsyncIterator[MemoryLeases]:
     """An etcd with shards behind these doors: the n-th owns partition n."""
     leases = MemoryLeases(MemoryEtcd())
     async with trio.open_nursery() as nursery:
         for number, door in enumerate(doors):
             listeners = await listen("127.0.0.1", 0)
-            nursery.start_soon(serve, {("POST", "/poke"): door.poke}, listeners)
+            nursery.start_soon(serve, {("POST", "/poke"): door.poke}, listeners, tls.server)
             member = Member(f"s{number}", address=address_of(listeners[0]))
             puts = [Put(member_key(member.shard_id), encode(member))]
             await leases.txn([], [*puts, Put(owner_key(number), member.shard_id.encode())])

@@ -266,4 +266,4 @@ def test_tls_files_that_can_not_be_read_are_the_callers_business(tmp_path: Path)
     for ca in ("nowhere.pem", "ca.pem"):
         with pytest.raises(UsageError) as refusal:
             Etcd(["a:2379"], cluster="c", tls=Tls(ca=str(tmp_path / ca)))
-        assert refusal.value.field == "tls"
+        assert refusal.value.field == "etcd_ca"

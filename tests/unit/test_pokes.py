@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,6 +14,7 @@ from shardwheel.memory.leases import MemoryEtcd, MemoryLeases
 from shardwheel.pokes import Asked, Pokes
 from shardwheel.ports import Snapshot
 from shardwheel.service import Service
+from shardwheel.tls import PLAIN_DOORS, DoorTls, Tls, door_tls
 from tests.unit.poked import Door, behind, running
 
 
@@ -22,10 +24,10 @@ def clock() -> MockClock:
 
 
 @asynccontextmanager
-async def poking(*doors: Door) -> AsyncIterator[Pokes]:
+async def poking(*doors: Door, tls: DoorTls = PLAIN_DOORS) -> AsyncIterator[Pokes]:
     service = Service("test", address="nowhere:0")
-    async with behind(*doors) as leases:
-        pokes = Pokes(service, Asked(leases).look)
+    async with behind(*doors, tls=tls) as leases:
+        pokes = Pokes(service, Asked(leases).look, tls)
         pokes.add_to_service()
         async with running(service):
             yield pokes
@@ -41,6 +43,15 @@ async def test_the_owner_of_what_changed_is_poked_and_nobody_else() -> None:
         pokes.poke([0, 200])
         await first.until_heard(1)
         assert second.heard == 1
+
+
+@trio_test
+async def test_a_sealed_door_hears_them_too() -> None:
+    door, files = Door(), Path(__file__).parents[1] / "contract" / "tls"
+    tls = door_tls(Tls(*(str(files / name) for name in ("ca.pem", "server.pem", "server.key"))))
+    async with poking(door, tls=tls) as pokes:
+        pokes.poke([0])
+        await door.until_heard(1)
 
 
 @trio_test

@@ -15,11 +15,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from shardwheel.errors import UsageError
+from shardwheel.errors import BadTokenError, UsageError
 from shardwheel.roles import Role
 from shardwheel.tokens import (
     LEEWAY_S,
-    BadTokenError,
     UnknownKeyError,
     Verifier,
     key_name,

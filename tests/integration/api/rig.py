@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,13 +17,24 @@ from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import open_desk
 from shardwheel.api.server import open_socket, uvicorn_for
 from shardwheel.commands.api_steering import CoordinatorSteering
+from shardwheel.dag_run import Ended
 from shardwheel.http import address_of_socket
+from shardwheel.ids import id_of
 from shardwheel.records import View
 from shardwheel.service import Health
+from shardwheel.store.dag_resolve import resolve
+from shardwheel.store.dag_start import start_runs
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier, secret_keys, tenant_token
 from tests.integration.api.cluster import Cluster
 
+DAG: dict[str, Any] = {
+    "name": "etl",
+    "tasks": [
+        {"key": "extract", "task": "work"},
+        {"key": "load", "task": "email.send", "depends_on": ["extract"]},
+    ],
+}
 SECRET = "a secret of tests that is long enough"
 
 
@@ -94,6 +105,51 @@ class Rig:
                 [letter_id, task, execution_id],
             )
         return letter_id
+
+    def dag(self, tenant: str = "acme", **fields: Any) -> dict[str, Any]:
+        answer = self.call("POST", "/dags", DAG | fields, tenant=tenant)
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+    def run(self, dag_id: str, tenant: str = "acme") -> str:
+        """A run that was triggered and has begun, as the claim would begin it."""
+        run_id = str(self.call("POST", f"/dags/{dag_id}:trigger", tenant=tenant).json()["run_id"])
+        with psycopg.connect(self.dsn) as conn:
+            conn.execute(
+                "UPDATE shardwheel.executions SET state = 'running' WHERE execution_id = %s", [run_id]
+            )
+            start_runs(conn, [id_of(run_id)])
+        return run_id
+
+    def end_task(self, run_id: str, key: str, state: str = "dead") -> None:
+        """A task of a run ends, as settling would end it."""
+        with psycopg.connect(self.dsn) as conn:
+            row = conn.execute(
+                """UPDATE shardwheel.executions AS x SET state = %s FROM shardwheel.jobs AS j
+                    WHERE x.dag_run_id = %s AND j.job_id = x.job_id AND j.task_key = %s
+                   RETURNING uuid_send(j.job_id)""",
+                [state, run_id, key],
+            ).fetchone()
+            assert row is not None
+            resolve(conn, [Ended(id_of(run_id), row[0], None, state, None)])
+
+    def path(self, path: str, tenant: str) -> str:
+        """A route's path with the ids of things that this tenant has."""
+        if "{run}" in path:
+            dag_id = str(self.dag(tenant)["id"])
+            run_id = self.run(dag_id, tenant)
+            return path.replace("{id}", dag_id).replace("{run}", run_id).replace("{task}", "extract")
+        if "{id}" not in path:
+            return path.replace("{name}", "work")
+        kinds: dict[str, Callable[[str], Any]] = {
+            "/jobs": lambda tenant: self.job(tenant)["id"],
+            "/dags": lambda tenant: self.dag(tenant)["id"],
+            "/executions": self.execution,
+            "/dead-letters": self.letter,
+        }
+        (make,) = [make for start, make in kinds.items() if path.startswith(start)]
+        return path.replace("{id}", make(tenant))
 
     def alert(self, subject: str) -> str:
         """An open alert, as the watcher would leave it."""

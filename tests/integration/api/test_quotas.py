@@ -50,3 +50,31 @@ def test_params_of_a_tenant_may_be_limited_further(api: Rig) -> None:
     assert api.call("POST", "/jobs", JOB | {"params": {"a": "short"}}, tenant="terse").status_code == 201
     refused = api.call("POST", "/jobs", JOB | {"params": {"a": "longer than that"}}, tenant="terse")
     assert (refused.status_code, refused.json()["error"]["field"]) == (413, "params")
+
+
+def test_the_size_of_a_dag_may_be_limited(api: Rig) -> None:
+    limit(api, "small", '{"dag_tasks": 2, "active_jobs": 6, "params_bytes": 20}')
+    dag = api.dag("small")
+    tasks = [{"key": key, "task": "work"} for key in "abc"]
+    for method, path in (("POST", "/dags"), ("PATCH", f"/dags/{dag['id']}")):
+        refused = api.call(method, path, {"tasks": tasks}, tenant="small")
+        assert (refused.status_code, refused.json()["error"]["field"]) == (413, "tasks")
+        large = [{"key": "a", "task": "work", "params": {"a": "longer than that"}}]
+        refused = api.call(method, path, {"tasks": large}, tenant="small")
+        assert (refused.status_code, refused.json()["error"]["field"]) == (413, "tasks[0].params")
+    # A DAG of two tasks is three jobs.
+    api.dag("small")
+    refused = api.call("POST", "/dags", {"tasks": tasks[:1]}, tenant="small")
+    assert (refused.status_code, refused.json()["error"]["field"]) == (429, "active_jobs")
+
+
+def test_dags_and_their_runs_are_submissions_too(api: Rig) -> None:
+    limit(api, "hurried", '{"submissions_per_s": 0.001}')
+    dag = api.dag("hurried")
+    for method, path in (
+        ("POST", "/dags"),
+        ("PATCH", f"/dags/{dag['id']}"),
+        ("POST", f"/dags/{dag['id']}:trigger"),
+    ):
+        body = {} if path.endswith("trigger") else {"tasks": [{"key": "a", "task": "work"}]}
+        assert api.call(method, path, body, tenant="hurried").status_code == 429, path

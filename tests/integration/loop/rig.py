@@ -25,6 +25,7 @@ from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job
 
 LIMIT_S = 300.0
+_TLS = Path(__file__).parents[2] / "contract" / "tls"
 
 
 class Loop:
@@ -45,6 +46,10 @@ class Loop:
                 "SHARDWHEEL_CLUSTER": cluster,
                 "SHARDWHEEL_TOPIC_PARTITIONS": "2",
                 "SHARDWHEEL_HANDLERS": "tests.integration.loop.handlers",
+                # Pokes between real processes go over TLS here.
+                "SHARDWHEEL_DOOR_CA": str(_TLS / "ca.pem"),
+                "SHARDWHEEL_DOOR_CERT": str(_TLS / "server.pem"),
+                "SHARDWHEEL_DOOR_KEY": str(_TLS / "server.key"),
                 # A busy machine must not look like a dead shard.
                 "SHARDWHEEL_LEASE_TTL_S": "10",
             }

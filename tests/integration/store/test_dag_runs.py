@@ -12,7 +12,7 @@ from shardwheel.dag import parse_dag
 from shardwheel.errors import NotFoundError, UsageError
 from shardwheel.ids import TASK, execution_id, fire_id, text_of
 from shardwheel.store.arrays import Uuid
-from shardwheel.store.dag_reading import get_dag, list_runs, read_run, task_ids_of
+from shardwheel.store.dag_reading import RunFilter, get_dag, list_runs, read_run, task_ids_of
 from shardwheel.store.dags import create_dag, edit_dag
 from shardwheel.store.job_row import JobRow
 from tests.integration.store.blocking import Connection
@@ -128,14 +128,19 @@ def test_a_run_is_read_by_the_version_that_it_began_with(conn: Connection, dag: 
 def test_runs_are_listed_latest_first_by_page_and_state(conn: Connection, dag: JobRow) -> None:
     ids = [begin_run(conn, dag, START_MS + n, took_ms=n, state="succeeded") for n in range(4)]
     late = begin_run(conn, dag, START_MS + 9, took_ms=60_001, state="partial", failed=1)
-    first = list_runs(conn, "t", dag.job_id, limit=3)
-    rest = list_runs(conn, "t", dag.job_id, limit=3, cursor=first.next_cursor)
+    first = list_runs(conn, "t", RunFilter(dag.job_id), limit=3)
+    rest = list_runs(conn, "t", RunFilter(dag.job_id), limit=3, cursor=first.next_cursor)
     assert [run["id"] for run in first.items + rest.items] == [text_of(one) for one in (late, *ids[::-1])]
     assert [run["sla_met"] for run in first.items] == [False, True, True]
-    assert [run["id"] for run in list_runs(conn, "t", dag.job_id, state="partial").items] == [text_of(late)]
+    only_late = (
+        RunFilter(dag.job_id, "partial"),
+        RunFilter(dag.job_id, from_ms=START_MS + 9, until_ms=START_MS + 10),
+    )
+    for wanted in only_late:
+        assert [run["id"] for run in list_runs(conn, "t", wanted).items] == [text_of(late)]
     with pytest.raises(NotFoundError):
-        list_runs(conn, "rival", dag.job_id)
+        list_runs(conn, "rival", RunFilter(dag.job_id))
     with pytest.raises(NotFoundError, match="no run"):
         read_run(conn, "rival", late)
     with pytest.raises(UsageError, match="state"):
-        list_runs(conn, "t", dag.job_id, state="dead")
+        list_runs(conn, "t", RunFilter(dag.job_id, "dead"))

@@ -16,7 +16,16 @@ from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.partition import partition_of
 from shardwheel.posting import parse_posting
 from shardwheel.store.arrays import Uuid
-from shardwheel.store.dag_reading import get_dag, list_dags, list_runs, read_dag, read_run, task_ids_of
+from shardwheel.store.dag_reading import (
+    DagFilter,
+    RunFilter,
+    get_dag,
+    list_dags,
+    list_runs,
+    read_dag,
+    read_run,
+    task_ids_of,
+)
 from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag, trigger_dag
 from shardwheel.store.dependencies import add_dependency, remove_dependency
 from shardwheel.store.jobs import create_jobs, delete_job, edit_job, get_job, list_jobs, pause_job
@@ -257,19 +266,20 @@ def test_lists_are_paged_and_one_tenants_own_and_jobs_are_not_in_them(conn: Conn
     assert [job.kind for job in list_jobs(conn, "t")] == ["job"]
     delete_dag(conn, "t", made[0])
     assert len(list_dags(conn, "t").items) == 4
-    assert [id_of(dag["id"]) for dag in list_dags(conn, "t", state="deleted").items] == [made[0]]
+    assert [id_of(dag["id"]) for dag in list_dags(conn, "t", DagFilter("deleted")).items] == [made[0]]
     for read in (read_dag, get_dag, pause_dag):
         with pytest.raises(NotFoundError):
             read(conn, "rival", made[1])
     with pytest.raises(UsageError, match="state"):
-        list_dags(conn, "t", state="odd")
+        list_dags(conn, "t", DagFilter("odd"))
 
 
 def test_jobs_that_are_no_dags_are_not_read_as_such(conn: Connection) -> None:
     (job_id,) = create_jobs(conn, "t", [parse_posting({"task": "work"})])
-    for read in (read_dag, list_runs):
-        with pytest.raises(NotFoundError, match="no DAG"):
-            read(conn, "t", job_id)
+    with pytest.raises(NotFoundError, match="no DAG"):
+        read_dag(conn, "t", job_id)
+    with pytest.raises(NotFoundError, match="no DAG"):
+        list_runs(conn, "t", RunFilter(job_id))
 
 
 def test_a_shard_does_not_hold_tasks(conn: Connection) -> None:

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from shardwheel.api.auth import Gatekeeper
-from shardwheel.tokens import BadTokenError, UnknownKeyError, Verifier, make_token, secret_keys
+from shardwheel.errors import BadTokenError
+from shardwheel.tokens import UnknownKeyError, Verifier, make_token, secret_keys
 
 FIRST, SECOND = "f" * 40, "s" * 40
 VERIFIER = Verifier("HS256", "shardwheel", "shardwheel")

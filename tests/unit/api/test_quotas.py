@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardwheel.api.errors import LimitedError, refusal_of
+from shardwheel.api.errors import refusal_of
 from shardwheel.api.quotas import Account
+from shardwheel.errors import LimitedError
 from shardwheel.store.tenant_limits import Quota, Standing
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from shardwheel.api import bodies
+from shardwheel.api import bodies, dag_bodies
 from shardwheel.api.app import PREFIX, ROUTES, verb_split_off
 from shardwheel.api.openapi import document
 from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
+from shardwheel.dag import OF_DAG, OF_TASK
 from shardwheel.posting import JobPosting
 from shardwheel.roles import Role
 
@@ -78,6 +79,12 @@ def references(value: Any) -> list[str]:
 def test_a_job_is_described_as_it_is_read() -> None:
     described = {field.name for field in msgspec.structs.fields(bodies.JobBody)}
     assert described == {field.name for field in msgspec.structs.fields(JobPosting)}
+
+
+def test_a_dag_and_its_tasks_are_described_as_they_are_read() -> None:
+    described = {field.name for field in msgspec.structs.fields(dag_bodies.DagBody)} - {"idempotency_key"}
+    assert described == OF_DAG | {"policy", "sla_s", "tasks"}
+    assert {field.name for field in msgspec.structs.fields(dag_bodies.DagTaskBody)} == OF_TASK
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Scene:
         self.kafka = MemoryKafka()
         self.bus = MemoryBus(self.kafka)
         self.service = Service("results")
-        self.watch = LagWatch(self.service, self.bus)
+        self.watch = LagWatch(self.service, self.bus, LagBreaker())
 
     async def report(self, results: int) -> None:
         producer = self.bus.producer()
@@ -77,7 +77,7 @@ async def test_it_measures_all_that_is_not_settled_and_shows_it(autojump_clock: 
     assert s.watch.breaker.is_open
     assert s.shown() == (OPEN_ABOVE + 1, 1)
     # Late is not unwell: whoever supervises must not end a process that catches up.
-    assert await s.health() == (200, "breaker open: 10001 results behind")
+    assert await s.health() == (200, "breaker open: 10001 results behind, DAGs wait")
     await s.settle_all()
     await s.watch.run_once()
     assert (s.shown(), await s.health()) == ((0, 0), (200, "ok"))

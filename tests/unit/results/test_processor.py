@@ -14,6 +14,7 @@ from shardwheel.limits import Tally, TaskName
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.ports import Message
+from shardwheel.results.lag import OPEN_ABOVE, LagBreaker
 from shardwheel.results.processor import Processor
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, result_topics
@@ -28,9 +29,11 @@ class RefusingStore:
     def __init__(self, refuses: Callable[[Result], bool]) -> None:
         self._refuses = refuses
         self.settled: list[Result] = []
+        self.put_off: list[bool] = []
 
-    async def settle(self, results: Sequence[Result]) -> Settled:
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
         await trio.lowlevel.checkpoint()
+        self.put_off.append(put_off)
         if any(map(self._refuses, results)):
             raise RefusedError("InvalidTextRepresentation: invalid input syntax for type json")
         self.settled += results
@@ -46,7 +49,7 @@ def result(number: int, output: bytes = b"1") -> Result:
     return msgspec.structs.replace(plain, message="words", traceback="more words", output=output)
 
 
-def settled(store: RefusingStore, *results: Result) -> dict[int, Result]:
+def settled(store: RefusingStore, *results: Result, breaker: LagBreaker | None = None) -> dict[int, Result]:
     """What the store took of these, once the processor has committed them all."""
     kafka = MemoryKafka()
     kafka.create(result_topics(1))
@@ -56,7 +59,7 @@ def settled(store: RefusingStore, *results: Result) -> dict[int, Result]:
         messages = [Message(RESULTS, 0, one.execution_id, encode_result(one)) for one in results]
         producer = bus.producer()
         await producer.wait_acknowledged(producer.publish(messages))
-        processor = Processor(service, store, bus)
+        processor = Processor(service, store, bus, breaker=breaker)
         with trio.fail_after(LIMIT_S):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(processor._run)
@@ -80,3 +83,14 @@ def test_a_refused_result_ends_as_fatal_without_its_words_and_the_others_as_they
 def test_what_is_refused_even_without_its_words_is_passed_over() -> None:
     store = RefusingStore(lambda one: one.execution_id[-1] == 2)
     assert list(settled(store, result(1), result(2), result(3))) == [1, 3]
+
+
+def test_while_the_lag_breaker_is_open_dags_are_put_off() -> None:
+    breaker = LagBreaker()
+    store = RefusingStore(lambda one: False)
+    settled(store, result(1), breaker=breaker)
+    breaker.note(OPEN_ABOVE + 1)
+    settled(store, result(2), breaker=breaker)
+    breaker.note(0)
+    settled(store, result(3), breaker=breaker)
+    assert store.put_off == [False, True, False]

@@ -1,0 +1,90 @@
+"""Catching up: once results no longer lag, DAG runs are told what was put off for them.
+
+Level-triggered: the table says what is owed, whoever wrote it, so a processor that died after it put
+something off leaves it to any other. Walks from run to run a batch at a time, each a transaction of its own,
+and stops when the breaker opens again. Two that walk at once only wait for each other: what one has
+told the other does not find any more. A run that PostgreSQL refuses to tell must not hold up the others: its
+batch is told run by run, and that one is passed over until the next walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import trio
+
+from shardwheel.errors import RefusedError, UnavailableError
+from shardwheel.execution import Told
+from shardwheel.logs import get_logger
+from shardwheel.metrics import DAG_ENDS, tell_run_ends
+from shardwheel.results.lag import LagBreaker
+from shardwheel.service import Service
+
+PAUSE_S = 1.0
+FROM_THE_FIRST = bytes(16)
+
+
+class CatchingUpStore(Protocol):
+    """What catching up asks of the store."""
+
+    async def runs_put_off(self, after: bytes) -> list[bytes]: ...
+    async def tell_runs(self, run_ids: Sequence[bytes]) -> Told: ...
+
+
+class CatchingUp:
+    def __init__(
+        self,
+        service: Service,
+        store: CatchingUpStore,
+        breaker: LagBreaker,
+        poke: Callable[[Iterable[int]], None] = lambda _partitions: None,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._breaker = breaker
+        self._poke = poke
+        self._log = get_logger(role="results")
+
+    def add_to_service(self) -> None:
+        self._service.add_loop("catch up", self._run)
+
+    async def _run(self) -> None:
+        while not self._service.stopping.is_set():
+            try:
+                await self.run_once()
+                self._service.health.well("catch up")
+            except UnavailableError as error:
+                self._service.health.unwell("catch up", str(error))
+            with trio.move_on_after(PAUSE_S):
+                await self._service.stopping.wait()
+
+    async def run_once(self) -> int:
+        """One walk over all runs that are owed something; of how many ends they were told."""
+        told, after = 0, FROM_THE_FIRST
+        while not self._breaker.is_open and not self._service.stopping.is_set():
+            run_ids = await self._store.runs_put_off(after)
+            if not run_ids:
+                break
+            ends = await self._tell(run_ids)
+            told += ends
+            if not ends:  # Told by somebody else meanwhile, or refused. Else more may be owed to the same.
+                after = run_ids[-1]
+        if told:
+            self._log.info("caught up", ends=told)
+        return told
+
+    async def _tell(self, run_ids: Sequence[bytes]) -> int:
+        try:
+            return self._note(await self._store.tell_runs(run_ids))
+        except RefusedError as error:
+            if len(run_ids) > 1:
+                return sum([await self._tell([run_id]) for run_id in run_ids])
+            self._log.error("passed over", run=run_ids[0].hex(), reason=str(error))
+            return 0
+
+    def _note(self, told: Told) -> int:
+        DAG_ENDS.labels("told").inc(told.ends)
+        tell_run_ends(told.resolved.ends)
+        self._poke(told.resolved.queued)
+        return told.ends

@@ -1,0 +1,171 @@
+"""What both clients share: where the API is, what a request is made of, and what becomes of its answer."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from shardwheel.client.method import Query, method
+from shardwheel.client.pages import Page, Pages
+from shardwheel.client.retrying import persist
+from shardwheel.client.script import Reply, Script, Send
+from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.times import refuse
+
+PREFIX = "/api/v1"
+T = TypeVar("T")
+
+
+class Calls:
+    """Never talks: the two clients do, each in its way."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        token: str | None = None,
+        tenant: str = "default",
+        timeout_s: float = 10.0,
+        retry_s: float = 30.0,
+    ) -> None:
+        self._base_url = base_url
+        self._token = token
+        self._tenant = tenant
+        self._timeout_s = timeout_s
+        self._retry_s = retry_s
+
+    def __repr__(self) -> str:
+        """Never the token, nor one that somebody wrote into the address."""
+        where = (self._base_url or "").rpartition("@")[2].removeprefix("//")
+        return f"{type(self).__name__}({where})"
+
+    @method
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        repeatable: bool | None = None,
+    ) -> Script[Any]:
+        """Any route: `client.request("GET", "/jobs", query={"state": "paused"})`; its JSON as plain values.
+
+        `repeatable`: whether to send it again when it may have been done already. Else that goes for what
+        only reads, for PUT and DELETE, and for a body with an `idempotency_key`.
+        """
+        if repeatable is None:
+            keyed = isinstance(body, Mapping) and body.get("idempotency_key") is not None
+            repeatable = method in ("GET", "PUT", "DELETE") or keyed
+        return self._ask(method, path, Any, query=words(**query or {}), body=body, repeatable=repeatable)
+
+    def _ask(
+        self,
+        verb: str,
+        path: str,
+        kind: Any,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        repeatable: bool = True,
+        retry_s: float | None = None,
+    ) -> Script[Any]:
+        send = Send(verb, path, query or {}, None if body is None else encoded(body))
+        until_s = self._now_s() + (self._retry_s if retry_s is None else retry_s)
+        reply = yield from persist(send, repeatable=repeatable, until_s=until_s, now_s=self._now_s)
+        return read(reply, kind)
+
+    def _page(self, pages: Pages[T]) -> Script[list[T]]:
+        return pages.take((yield from self._ask("GET", pages.path, Page, query=pages.query())))
+
+    def _now_s(self) -> float:
+        raise NotImplementedError
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        """The API's address with its prefix, and the headers of every request."""
+        base_url, token = self._base_url, self._token
+        if base_url is None or token is None:
+            found_url, found_token = from_settings()
+            base_url, token = base_url or found_url, token or found_token
+        if not base_url:
+            refuse("base_url", "the API's address is not known", "give it, or set SHARDWHEEL_API_URL")
+        if not _is_address(base_url):
+            refuse("base_url", "is no address", "write it as http://host:port or https://host")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return base_url.rstrip("/").removesuffix(PREFIX) + PREFIX, headers
+
+
+def from_settings() -> tuple[str, str]:
+    """Address and token, from `SHARDWHEEL_*` or shardwheel.toml."""
+    from shardwheel.settings import FILE_NAME, load_settings
+
+    file = Path(FILE_NAME)
+    settings = load_settings(environ=os.environ, file=file if file.exists() else None)
+    return settings.api_url, settings.token
+
+
+def _is_address(base_url: str) -> bool:
+    try:
+        parts = urlsplit(base_url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def words(**given: Any) -> Query:
+    """A query's words: what is None was not given."""
+    return {name.rstrip("_"): _word(value) for name, value in given.items() if value is not None}
+
+
+def fields(**given: Any) -> dict[str, Any]:
+    """A body's fields: what is None was not given. A name that Python keeps for itself ends in `_`."""
+    return {name.rstrip("_"): value for name, value in given.items() if value is not None}
+
+
+def keyed(body: Mapping[str, Any]) -> dict[str, Any]:
+    """With a key of its own, if it has none: so it may be sent again."""
+    return {**body, "idempotency_key": body.get("idempotency_key") or uuid.uuid4().hex}
+
+
+def part(some_id: str) -> str:
+    """An id as a part of a path."""
+    return quote(some_id, safe="")
+
+
+def encoded(body: Any) -> bytes:
+    try:
+        return msgspec.json.encode(plain(body))
+    except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"body: can't be written as JSON: {error}", field="body") from error
+
+
+def read(reply: Reply, kind: Any) -> Any:
+    if "json" not in reply.content_type:
+        return reply.body.decode(errors="replace")
+    try:
+        return msgspec.json.decode(reply.body, type=kind)
+    except msgspec.DecodeError as error:
+        problem = f"the API's answer can't be read ({error}): is this client older or newer than it?"
+        raise UnavailableError(problem, maybe_applied=True) from error
+
+
+def _word(value: Any) -> str | int:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def plain(value: Any) -> Any:
+    """The API writes a length of time as seconds, JSON as we encode it has a form of its own."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,174 @@
+"""Calls about what runs and what was given up: executions, task types, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from shardwheel.client.answers import (
+    Answer,
+    DeadLetter,
+    Dealt,
+    Execution,
+    Explanation,
+    Job,
+    LogLine,
+    Redriven,
+    TaskType,
+)
+from shardwheel.client.calls import Calls, fields, part, words
+from shardwheel.client.method import Listing, listing, method
+from shardwheel.client.posted import Time
+from shardwheel.client.script import Pause, Script
+from shardwheel.errors import NotFoundError, NotOverError, UsageError
+
+FIRST_LOOK_S = 0.05
+SLOWEST_LOOK_S = 1.0
+
+
+class Cancelled(Answer, frozen=True, kw_only=True):
+    outcome: Literal["cancelled", "already_running", "already_done"]
+
+
+class RunCalls(Calls):
+    @listing
+    def executions(
+        self,
+        job_id: str | None = None,
+        *,
+        state: str | None = None,
+        reason: str | None = None,
+        origin: str | None = None,
+        task: str | None = None,
+        tag: str | None = None,
+        from_: Time | None = None,
+        to: Time | None = None,
+        limit: int | None = None,
+    ) -> Listing[Execution]:
+        """Executions, of one job or of all, the latest scheduled time first."""
+        path = "/executions" if job_id is None else f"/jobs/{part(job_id)}/executions"
+        query = words(state=state, reason=reason, origin=origin, task=task, tag=tag, from_=from_, to=to)
+        return Listing(path, query, Execution, limit)
+
+    @method
+    def get_execution(self, execution_id: str) -> Script[Execution]:
+        """An execution with its attempts."""
+        return self._ask("GET", f"/executions/{part(execution_id)}", Execution)
+
+    @method
+    def wait(self, execution: str | Job, timeout: float | None = None) -> Script[Execution]:
+        """Wait until an execution is over, however it ended; look at its `state`.
+
+        By its id, or by the job of an `enqueue`. `NotOverError` (a `TimeoutError`) after `timeout` seconds;
+        `NotFoundError` at once if there is no such run and none to come.
+        """
+        execution_id = execution if isinstance(execution, str) else execution.execution_id
+        if execution_id is None:
+            raise UsageError("execution: that job runs more than once; wait for one of its executions")
+        return self._until_over(execution_id, timeout)
+
+    @method
+    def cancel(
+        self, execution_id: str, *, job_id: str | None = None
+    ) -> Script[Literal["cancelled", "already_running", "already_done"]]:
+        """Cancel a run; one that has no row yet only if its job is named. Not sent again if it may have been
+        done: the second answer would be about the first."""
+        path, body = f"/executions/{part(execution_id)}:cancel", fields(job_id=job_id)
+        done: Cancelled = yield from self._ask("POST", path, Cancelled, body=body, repeatable=False)
+        return done.outcome
+
+    @listing
+    def logs(self, execution_id: str, *, attempt: int | None = None) -> Listing[LogLine]:
+        """What its handler logged through `ctx.log`, oldest first."""
+        return Listing(f"/executions/{part(execution_id)}/logs", words(attempt=attempt), LogLine, paged=False)
+
+    @method
+    def explain(self, some_id: str) -> Script[Explanation]:
+        """Why an execution, or a job, is as it is, and what to do. Also for a run that has no row yet."""
+        return self._ask("GET", f"/executions/{part(some_id)}/explain", Explanation)
+
+    @listing
+    def tasks(self) -> Listing[TaskType]:
+        """The task types that jobs name, and those that something was set for."""
+        return Listing("/tasks", {}, TaskType, paged=False)
+
+    @method
+    def pause_task(self, task: str) -> Script[TaskType]:
+        """Hold everything of a task type. Said twice, the same."""
+        return self._ask("POST", f"/tasks/{part(task)}:pause", TaskType, body={})
+
+    @method
+    def resume_task(self, task: str) -> Script[TaskType]:
+        """Let a task type go on. Said twice, the same."""
+        return self._ask("POST", f"/tasks/{part(task)}:resume", TaskType, body={})
+
+    @listing
+    def dead_letters(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        reason: str | None = None,
+        class_: str | None = None,
+        job_id: str | None = None,
+        tag: str | None = None,
+        from_: Time | None = None,
+        to: Time | None = None,
+        limit: int | None = None,
+    ) -> Listing[DeadLetter]:
+        """Dead letters, latest first: the open ones, if no `state` is given."""
+        which = {"task": task, "reason": reason, "class": class_, "job_id": job_id, "tag": tag}
+        query = words(state=state, **which, from_=from_, to=to)
+        return Listing("/dead-letters", query, DeadLetter, limit)
+
+    @method
+    def get_dead_letter(self, letter_id: str) -> Script[DeadLetter]:
+        """A dead letter with all that is needed to understand and replay it."""
+        return self._ask("GET", f"/dead-letters/{part(letter_id)}", DeadLetter)
+
+    @method
+    def redrive(self, letter_id: str, params: Mapping[str, Any] | None = None) -> Script[Redriven]:
+        """Run a dead letter again, with these params in place of its own. Said twice, the same execution."""
+        path = f"/dead-letters/{part(letter_id)}:redrive"
+        return self._ask("POST", path, Redriven, body=fields(params=params))
+
+    @method
+    def discard(self, letter_id: str) -> Script[None]:
+        """Let a dead letter be. Said twice, the same."""
+        yield from self._ask("POST", f"/dead-letters/{part(letter_id)}:discard", Any, body={})
+
+    @method
+    def redrive_all(self, /, **which: Any) -> Script[Dealt]:
+        """Run the open dead letters again that a filter means: `redrive_all(task="email.send")`, by `task`,
+        `reason`, `class_`, `job_id`, `tag`, `from_`, `to`; `all=True` for all of them. Not sent again if it
+        may have been done: what failed once more would run once more."""
+        return self._deal("redrive", which)
+
+    @method
+    def discard_all(self, /, **which: Any) -> Script[Dealt]:
+        """Let the open dead letters be that a filter means; it is said as for `redrive_all`."""
+        return self._deal("discard", which)
+
+    def _deal(self, verb: str, which: dict[str, Any]) -> Script[Dealt]:
+        return self._ask("POST", f"/dead-letters:{verb}", Dealt, body=fields(**which), repeatable=False)
+
+    def _until_over(self, execution_id: str, timeout: float | None) -> Script[Execution]:
+        until_s = float("inf") if timeout is None else self._now_s() + timeout
+        path, look_s, is_known = f"/executions/{part(execution_id)}", FIRST_LOOK_S, False
+        while True:
+            left_s = max(0.0, until_s - self._now_s())
+            retry_s = min(self._retry_s, left_s)
+            try:
+                found: Execution = yield from self._ask("GET", path, Execution, retry_s=retry_s)
+                if found.is_over:
+                    return found
+            except NotFoundError:
+                # It may be still to come: its row is made when a worker takes it.
+                if not is_known:
+                    yield from self._ask("GET", f"{path}/explain", Explanation, retry_s=retry_s)
+            is_known = True
+            if self._now_s() + look_s > until_s:
+                remedy = f'wait longer, or ask why: client.explain("{execution_id}")'
+                raise NotOverError(f"{execution_id} is not over after {timeout:g} s; {remedy}")
+            yield Pause(look_s)
+            look_s = min(SLOWEST_LOOK_S, look_s * 1.5)

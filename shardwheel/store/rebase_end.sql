@@ -1,0 +1,1 @@
+ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change
