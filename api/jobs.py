@@ -10,7 +10,7 @@ from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.destinations import CallbackRules
 from shardwheel.errors import NotFoundError
-from shardwheel.ids import text_of
+from shardwheel.ids import id_of, text_of
 from shardwheel.job import JobState
 from shardwheel.posting import JobPosting, parse_posting
 from shardwheel.store import alterations
@@ -57,7 +57,7 @@ async def list_(ask: Ask) -> Reply:
     state = ask.query.text("state")
     if state is not None and state not in set(JobState):
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
-    words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
+    words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q", "parent")}
     return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, **words))
 
 
@@ -121,11 +121,20 @@ def _page(
     task: str | None,
     tag: str | None,
     q: str | None,
+    parent: str | None,
 ) -> dict[str, Any]:
     now_ms = read_now_ms(conn)
     after = bytes(16) if cursor is None else id_of_cursor(cursor)
     rows = list_jobs(
-        conn, tenant_id, after=after, limit=checked_limit(limit), state=state, task=task, tag=tag, text=q
+        conn,
+        tenant_id,
+        after=after,
+        limit=checked_limit(limit),
+        state=state,
+        task=task,
+        tag=tag,
+        text=q,
+        parent=None if parent is None else id_of(parent, field="parent"),
     )
     page = page_of(rows, limit, lambda row: Found(row, now_ms).as_read(), lambda row: text_of(row.job_id))
     return page._asdict()
@@ -172,6 +181,7 @@ ROUTES = (
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "With this tag.", "billing"),
             Word("q", "A part of the name or of the task, in any case.", "mail"),
+            Word("parent", "Those that run after this job.", examples.JOB_ID),
         ),
     ),
     Route(

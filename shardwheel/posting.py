@@ -179,8 +179,15 @@ def _check_parents(posting: JobPosting, parents: list[str]) -> None:
     ids = [id_of(parent, field="parents") for parent in parents]
     if len(set(ids)) < len(ids):
         refuse("parents", "names a job twice", "name each once")
-    defaults = JobPosting(task=posting.task)
-    refuse_schedule(name for name in SCHEDULE_FIELDS if getattr(posting, name) != getattr(defaults, name))
+    said, unsaid = _of_schedule(posting), _of_schedule(JobPosting(task=posting.task))
+    refuse_schedule(name for name in said if said[name] != unsaid[name])
+
+
+def _of_schedule(posting: JobPosting) -> dict[str, Any]:
+    """What it says of a schedule: a default may be spelled out."""
+    said = {name: getattr(posting, name) for name in SCHEDULE_FIELDS}
+    window_ms = parse_duration(posting.catchup_window, "catchup_window")
+    return said | {"exclude": posting.exclude or (), "catchup_window": window_ms}
 
 
 def refuse_schedule(fields: Iterable[str]) -> None:

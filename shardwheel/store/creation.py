@@ -50,6 +50,8 @@ class Found(NamedTuple):
             "created_at": shown_time(job.created_ms),
             "version": job.version,
             "partition": job.partition,
+            "parents": [text_of(parent) for parent in job.parents],
+            "dag_id": None if job.dag_id is None else text_of(job.dag_id),
         }
         posted = job.posted_with({})
         for name in ("run_at", "start_at", "end_at"):

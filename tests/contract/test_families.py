@@ -130,7 +130,11 @@ async def test_an_edge_is_added_and_taken_away(rig: LoopRig, clock: MockClock | 
         for _ in range(2):
             assert set((await rig.run(add_dependency, "t", c, b)).parents) == {root_id, b}
         assert await version_of(s, root_id) == 4
-        for child, parent, cycle in ((b, d, "b → c → d → b"), (root_id, d, "root → c → d → root"), (b, b, "b → b")):
+        for child, parent, cycle in (
+            (b, d, "b → c → d → b"),
+            (root_id, d, "root → c → d → root"),
+            (b, b, "b → b"),
+        ):
             with pytest.raises(UsageError, match=cycle):
                 await rig.run(add_dependency, "t", child, parent)
         for _ in range(2):

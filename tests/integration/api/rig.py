@@ -140,6 +140,10 @@ class Rig:
             dag_id = str(self.dag(tenant)["id"])
             run_id = self.run(dag_id, tenant)
             return path.replace("{id}", dag_id).replace("{run}", run_id).replace("{task}", "extract")
+        if "{parent_id}" in path:
+            parent_id = str(self.job(tenant)["id"])
+            child = self.job(tenant, cron=None, parents=[parent_id])
+            return path.replace("{id}", str(child["id"])).replace("{parent_id}", parent_id)
         if "{id}" not in path:
             return path.replace("{name}", "work")
         kinds: dict[str, Callable[[str], Any]] = {
