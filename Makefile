@@ -6,7 +6,7 @@ ROOMS := wheel shard coordinator workers results api alerts compose bench
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check bench clean lock
+.PHONY: help setup demo test test-quick check bench clean docs lock
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ check: $(READY) ## format, lint, types, layers
 
 bench: $(READY) ## run the wheel benchmark (others: .venv/bin/shardctl bench --help)
 	@$(BIN)/shardctl bench wheel
+
+docs: $(READY) ## write docs/reference anew from the code
+	@$(BIN)/python -m shardwheel.reference docs/reference
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.lock

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
 
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.destinations import CallbackRules
-from shardwheel.errors import NotFoundError
+from shardwheel.errors import NotFoundError, UsageError
 from shardwheel.ids import id_of, text_of
 from shardwheel.job import JobState
 from shardwheel.posting import JobPosting, parse_posting
@@ -22,8 +25,9 @@ from shardwheel.store.page import checked_limit, id_of_cursor, page_of
 from shardwheel.times import refuse
 
 MOST_AT_ONCE = 1_000
-# Larger bodies are taken apart in a thread: a moment's work for them, a pause for everybody else.
-SMALL_BYTES = 65_536
+SMALL_BYTES = 16_384
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PAGE_WORDS = (
     Word("limit", "How many at most: 1 to 200, else 100.", 50),
@@ -41,16 +45,25 @@ async def create(ask: Ask) -> Reply:
 
 
 async def create_batch(ask: Ask) -> Reply:
-    in_thread = len(ask.body) > SMALL_BYTES
-    given = ask.body, ask.desk.callbacks
-    postings = await asyncio.to_thread(_batch, *given) if in_thread else _batch(*given)
+    postings = await _aside(len(ask.body), _batch, ask.body, ask.desk.callbacks)
     for posting in postings:
         ask.allowed(posting.task)
     await ask.desk.quotas.admit(ask.tenant, postings)
     wishes = [Wish(posting, ask.actor) for posting in postings]
     found = await ask.desk.pool.run(ask.tenant, store_batch, wishes)
     ask.desk.poke({one.job.partition for one in found})
-    return Reply({"items": [one.as_read() for one in found]}, 201)
+    return Reply(await _aside(len(ask.body), _shown, found), 201)
+
+
+async def _aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Large bodies are dealt with in a thread: a moment's work for them, a pause for everybody else."""
+    if size > SMALL_BYTES:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    return work(*args, **kwargs)
+
+
+def _shown(found: Sequence[Found]) -> bytes:
+    return msgspec.json.encode({"items": [one.as_read() for one in found]})
 
 
 async def list_(ask: Ask) -> Reply:
@@ -104,10 +117,13 @@ def _batch(body: bytes, callbacks: CallbackRules) -> list[JobPosting]:
         refuse("body", "is not a list of jobs", f"send 1 to {MOST_AT_ONCE} jobs in a JSON array")
     if len(items) > MOST_AT_ONCE:
         refuse("body", f"has {len(items)} jobs", f"send at most {MOST_AT_ONCE} at a time")
-    postings = []
-    for number, item in enumerate(items):
-        with numbered(number):
+    postings: list[JobPosting] = []
+    try:
+        for item in items:
             postings.append(posted(item, callbacks))
+    except UsageError:
+        with numbered(len(postings)):
+            raise
     return postings
 
 

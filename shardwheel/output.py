@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -62,8 +63,10 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     Console().print(table)
 
 
+@lru_cache(maxsize=4_096)
 def shown_time(at_ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    """Milliseconds since 1970 as ISO 8601 in UTC. Remembered, since what is shown together often has its
+    times in common: the jobs of a batch, the executions of a minute."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

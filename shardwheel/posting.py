@@ -7,7 +7,7 @@ refused by name. What the schedule's own fields mean is `timing`'s business; her
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
@@ -136,11 +136,15 @@ def _check_texts(posting: JobPosting) -> None:
     key = posting.idempotency_key
     if key is not None and not 1 <= len(key) <= LONGEST_NAME:
         refuse("idempotency_key", f"has {len(key)} characters", f"give 1 to {LONGEST_NAME}")
-    texts_of = {"task": [posting.task], "name": [posting.name], "tags": posting.tags}
-    for field, texts in (texts_of | {"idempotency_key": [key or ""]}).items():
-        if any("\0" in text for text in texts):
-            refuse(field, "has a NUL character, which PostgreSQL can't store", "take it out")
+    if "\0" in "".join((posting.task, posting.name, key or "", *posting.tags)):
+        _refuse_nul(posting)
     check_params(posting.params)
+
+
+def _refuse_nul(posting: JobPosting) -> NoReturn:
+    named = {"task": posting.task, "name": posting.name, "tags": "".join(posting.tags)}
+    field = next((name for name, text in named.items() if "\0" in text), "idempotency_key")
+    refuse(field, "has a NUL character, which PostgreSQL can't store", "take it out")
 
 
 def check_params(params: Mapping[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -15,12 +17,22 @@ import msgspec
 from shardwheel.client.method import Query, method
 from shardwheel.client.pages import Page, Pages
 from shardwheel.client.retrying import persist
-from shardwheel.client.script import Reply, Script, Send
-from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.client.script import Pause, Reply, Script, Send
+from shardwheel.errors import NotFoundError, NotOverError, UnavailableError, UsageError
 from shardwheel.times import refuse
 
 PREFIX = "/api/v1"
+FIRST_LOOK_S = 0.05
+SLOWEST_LOOK_S = 1.0
 T = TypeVar("T")
+
+
+class EndingAnswer(Protocol):
+    @property
+    def is_over(self) -> bool: ...
+
+
+Ending = TypeVar("Ending", bound=EndingAnswer)
 
 
 class Calls:
@@ -81,6 +93,21 @@ class Calls:
         until_s = self._now_s() + (self._retry_s if retry_s is None else retry_s)
         reply = yield from persist(send, repeatable=repeatable, until_s=until_s, now_s=self._now_s)
         return read(reply, kind)
+
+    def _until_over(self, path: str, kind: type[Ending], why: str, timeout: float | None) -> Script[Ending]:
+        """Look again and again, ever more rarely, until it is over. What is not there is still to come."""
+        until_s = math.inf if timeout is None else self._now_s() + timeout
+        look_s = FIRST_LOOK_S
+        while True:
+            retry_s = min(self._retry_s, max(0.0, until_s - self._now_s()))
+            with suppress(NotFoundError):
+                found: Ending = yield from self._ask("GET", path, kind, retry_s=retry_s)
+                if found.is_over:
+                    return found
+            if self._now_s() + look_s > until_s:
+                raise NotOverError(f"it is not over after {timeout:g} s; wait longer, or ask why: {why}")
+            yield Pause(look_s)
+            look_s = min(SLOWEST_LOOK_S, look_s * 1.5)
 
     def _page(self, pages: Pages[T]) -> Script[list[T]]:
         return pages.take((yield from self._ask("GET", pages.path, Page, query=pages.query())))

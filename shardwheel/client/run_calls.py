@@ -19,11 +19,8 @@ from shardwheel.client.answers import (
 from shardwheel.client.calls import Calls, fields, part, words
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Time
-from shardwheel.client.script import Pause, Script
-from shardwheel.errors import NotFoundError, NotOverError, UsageError
-
-FIRST_LOOK_S = 0.05
-SLOWEST_LOOK_S = 1.0
+from shardwheel.client.script import Script
+from shardwheel.errors import NotFoundError, UsageError
 
 
 class Cancelled(Answer, frozen=True, kw_only=True):
@@ -65,7 +62,7 @@ class RunCalls(Calls):
         execution_id = execution if isinstance(execution, str) else execution.execution_id
         if execution_id is None:
             raise UsageError("execution: that job runs more than once; wait for one of its executions")
-        return self._until_over(execution_id, timeout)
+        return self._wait(execution_id, timeout)
 
     @method
     def cancel(
@@ -152,23 +149,11 @@ class RunCalls(Calls):
     def _deal(self, verb: str, which: dict[str, Any]) -> Script[Dealt]:
         return self._ask("POST", f"/dead-letters:{verb}", Dealt, body=fields(**which), repeatable=False)
 
-    def _until_over(self, execution_id: str, timeout: float | None) -> Script[Execution]:
-        until_s = float("inf") if timeout is None else self._now_s() + timeout
-        path, look_s, is_known = f"/executions/{part(execution_id)}", FIRST_LOOK_S, False
-        while True:
-            left_s = max(0.0, until_s - self._now_s())
-            retry_s = min(self._retry_s, left_s)
-            try:
-                found: Execution = yield from self._ask("GET", path, Execution, retry_s=retry_s)
-                if found.is_over:
-                    return found
-            except NotFoundError:
-                # It may be still to come: its row is made when a worker takes it.
-                if not is_known:
-                    yield from self._ask("GET", f"{path}/explain", Explanation, retry_s=retry_s)
-            is_known = True
-            if self._now_s() + look_s > until_s:
-                remedy = f'wait longer, or ask why: client.explain("{execution_id}")'
-                raise NotOverError(f"{execution_id} is not over after {timeout:g} s; {remedy}")
-            yield Pause(look_s)
-            look_s = min(SLOWEST_LOOK_S, look_s * 1.5)
+    def _wait(self, execution_id: str, timeout: float | None) -> Script[Execution]:
+        path, why = f"/executions/{part(execution_id)}", f'client.explain("{execution_id}")'
+        try:
+            yield from self._ask("GET", path, Execution)
+        except NotFoundError:
+            # It may be still to come: its row is made when a worker takes it.
+            yield from self._ask("GET", f"{path}/explain", Explanation)
+        return (yield from self._until_over(path, Execution, why, timeout))

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from shardwheel.execution import ExecutionState
-from shardwheel.ids import id_of
 from shardwheel.memory.connection import Given, Written, plain_statement, statement
 from shardwheel.memory.dag_rows import DAG_EDGES, DAG_VERSIONS
 from shardwheel.memory.rows import (
@@ -76,11 +75,20 @@ def make_months(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("create_jobs")
 def create_jobs(transaction: Transaction, given: Given) -> list[Any]:
+    forms = msgspec.json.decode(given["forms"])
+    own = (given[name] for name in ("job_ids", "partitions", "numbers", "anchors", "names", "params"))
     made = []
-    for columns in msgspec.json.decode(given["jobs"]):
-        columns["job_id"] = id_of(columns["job_id"])
-        made.append(insert_job(transaction, BLANK._replace(tenant_id=given["tenant_id"], **columns)))
-    return [(row.job_id, row.effective_from_ms) for row in made]
+    for job_id, partition, number, anchor_ms, name, params in zip(*own, strict=True):
+        columns = forms[number - 1] | {"name": name, "params": msgspec.json.decode(params)}
+        columns["anchor_ms"] = anchor_ms if columns.pop("is_anchored") else None
+        if columns.pop("is_once"):
+            columns["last_ms"] = anchor_ms
+        whose = BLANK._replace(tenant_id=given["tenant_id"], job_id=job_id, partition=partition)
+        made.append(insert_job(transaction, whose._replace(**columns)))
+    return [
+        (row.job_id, row.version, row.schedule_no, row.schedule_xid, row.effective_from_ms, row.created_ms)
+        for row in made
+    ]
 
 
 @statement("read_job")

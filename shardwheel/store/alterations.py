@@ -43,7 +43,7 @@ def edit(
     before = _locked(conn, tenant_id, job_id, by)
     after = edit_job(conn, tenant_id, job_id, changes, callbacks)
     by.allowed(after.task)
-    was, now = before.posted_with({}), after.posted_with({})
+    was, now = before.posted(), after.posted()
     changed = [name for name in now.keys() | was.keys() if was.get(name) != now.get(name)]
     if changed:
         _record(conn, after, by.actor, "job.update", _picked(was, changed), _picked(now, changed))

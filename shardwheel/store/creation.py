@@ -6,7 +6,7 @@ in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from shardwheel.store.audit import Actor
 from shardwheel.store.children import lock_roots, store_jobs
 from shardwheel.store.idempotency import Stored, store_once
 from shardwheel.store.job_row import JobRow
-from shardwheel.store.jobs import read_now_ms
+from shardwheel.store.jobs import insert_jobs, read_now_ms
 from shardwheel.store.sql import sql
 
 
@@ -53,10 +53,10 @@ class Found(NamedTuple):
             "parents": [text_of(parent) for parent in job.parents],
             "dag_id": None if job.dag_id is None else text_of(job.dag_id),
         }
-        posted = job.posted_with({})
-        for name in ("run_at", "start_at", "end_at"):
-            if posted.get(name) is not None:
-                posted[name] = shown_time(round(posted[name].timestamp() * 1000))
+        posted = job.posted()
+        for name, at_ms in ("run_at", job.anchor_ms), ("start_at", job.start_ms), ("end_at", job.end_ms):
+            if at_ms is not None and name in posted:
+                posted[name] = shown_time(at_ms)
         if "every" in posted:
             posted["every"] = _duration(posted["every"])
         posted["catchup_window"] = _duration(posted["catchup_window"])
@@ -72,12 +72,19 @@ class Found(NamedTuple):
 
 def create_all(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
     """The jobs in the order of the wishes; where a key was used before, the job that it made then."""
-    stored = _store(conn, tenant_id, wishes)
-    _put_on_record(
-        conn, tenant_id, [(one.job_id, wish) for one, wish in zip(stored, wishes, strict=True) if one.is_new]
-    )
-    found = read_jobs(conn, tenant_id, [one.job_id for one in stored])
-    return [job for job in found if job is not None]
+    now_ms = read_now_ms(conn)
+    others = {
+        n: wish for n, wish in enumerate(wishes) if wish.posting.idempotency_key or wish.posting.parents
+    }
+    plain = [number for number in range(len(wishes)) if number not in others]
+    if others:
+        lock_roots(conn, tenant_id, [wish.posting for wish in others.values()])
+    made = insert_jobs(conn, tenant_id, [wishes[number].posting for number in plain], now_ms)
+    found = {number: Found(row, now_ms) for number, row in zip(plain, made, strict=True)}
+    _put_on_record(conn, tenant_id, [(row.job_id, wishes[number]) for number, (row, _) in found.items()])
+    if others:
+        found |= _store_others(conn, tenant_id, others)
+    return [found[number] for number in range(len(wishes))]
 
 
 def create_batch(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
@@ -114,18 +121,17 @@ def _duration(seconds: float) -> str:
     return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
 
 
-def _store(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Stored]:
-    """Those without a key all at once, then the others one by one."""
-    plain = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is None]
-    keyed = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is not None]
-    stored: dict[int, Stored] = {}
-    lock_roots(conn, tenant_id, [wish.posting for wish in wishes])
-    if plain:
-        made = store_jobs(conn, tenant_id, [wishes[number].posting for number in plain])
-        stored |= {number: Stored(job_id, True) for number, job_id in zip(plain, made, strict=True)}
-    for number in sorted(keyed, key=lambda number: wishes[number].posting.idempotency_key or ""):
+def _store_others(conn: Connection[Any], tenant_id: str, wishes: Mapping[int, Wish]) -> dict[int, Found]:
+    """Those with parents all at once, then those with a key, one by one in the order of their keys."""
+    keys = {n: key for n, wish in wishes.items() if (key := wish.posting.idempotency_key) is not None}
+    children = [number for number in wishes if number not in keys]
+    made = store_jobs(conn, tenant_id, [wishes[number].posting for number in children])
+    stored = {number: Stored(job_id, True) for number, job_id in zip(children, made, strict=True)}
+    for number in sorted(keys, key=keys.__getitem__):
         stored[number] = store_once(conn, tenant_id, wishes[number].posting)
-    return [stored[number] for number in range(len(wishes))]
+    _put_on_record(conn, tenant_id, [(one.job_id, wishes[n]) for n, one in stored.items() if one.is_new])
+    found = read_jobs(conn, tenant_id, [one.job_id for one in stored.values()])
+    return {number: job for number, job in zip(stored, found, strict=True) if job is not None}
 
 
 def _put_on_record(conn: Connection[Any], tenant_id: str, made: Sequence[tuple[bytes, Wish]]) -> None:
@@ -145,5 +151,5 @@ def _put_on_record(conn: Connection[Any], tenant_id: str, made: Sequence[tuple[b
 
 
 def _details(posting: JobPosting) -> str:
-    posted = msgspec.to_builtins(msgspec.structs.replace(posting, params={}))
-    return msgspec.json.encode({"before": None, "after": posted}).decode()
+    posted = msgspec.json.encode(msgspec.structs.replace(posting, params={}))
+    return '{"before":null,"after":' + posted.decode() + "}"

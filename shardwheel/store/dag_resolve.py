@@ -207,11 +207,13 @@ class Resolution:
         return Resolved(frozenset(self._queued), tuple(self._ends))
 
     def _end(self, run: Run) -> None:
-        if run.state == "running" and run.policy == "retry" and run.failed and run.rounds < run.max_retries:
+        while run.state == "running" and run.has_round:
             run.rounds += 1
             wait = wait_ms(_decode_backoff(run.backoff), run.rounds, run.run_id)
             self.requeue(run, "policy", wait)
-            return
+            if run.unfinished:
+                return
+            # What was tried again was over at once: a fan-out of what is no list.
         if run.state == "running":
             run.state, run.reason = outcome_of(run.policy, run.totals), ""
         if run.of_dag:

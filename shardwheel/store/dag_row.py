@@ -33,7 +33,7 @@ class DagRow(NamedTuple):
     def as_read(self, now_ms: int) -> dict[str, Any]:
         job = self.job
         following_ms = job.timing.next_after(max(now_ms, job.effective_from_ms) - 1)
-        posted = job.posted_with({})
+        posted = job.posted()
         return {
             "id": text_of(job.job_id),
             "name": job.name,

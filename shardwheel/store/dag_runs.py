@@ -53,6 +53,11 @@ class Run:
         return self.state == "running" and self.reason != FAILED_FAST
 
     @property
+    def has_round(self) -> bool:
+        """Whether its policy lets failed tasks run once more."""
+        return self.policy == "retry" and self.failed > 0 and self.rounds < self.max_retries
+
+    @property
     def totals(self) -> Totals:
         return Totals(self.unfinished, self.succeeded, self.failed, self.skipped)
 

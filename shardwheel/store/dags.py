@@ -25,6 +25,7 @@ from shardwheel.partition import partition_of
 from shardwheel.store.dag_reading import dag_of, get_dag, require_dag, task_ids_of
 from shardwheel.store.dag_row import DagRow
 from shardwheel.store.dag_versions import Place, Version, Whose, add_version, create_tasks
+from shardwheel.store.forms import timing_columns
 from shardwheel.store.jobs import (
     delete_job,
     limit_runs,
@@ -32,7 +33,6 @@ from shardwheel.store.jobs import (
     pause_job,
     read_now_ms,
     resume_job,
-    timing_columns,
     write_edit,
 )
 from shardwheel.store.requests import trigger_job

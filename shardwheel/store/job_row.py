@@ -62,20 +62,9 @@ class JobRow(NamedTuple):
     def timing(self) -> Timing:
         return Timing(schedule_of(self.schedule), self.anchor_ms or 0, self.start_ms, self.last_ms)
 
-    def posted_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The job as one would post it today, with the changes on top. A new kind of schedule replaces the
-        old one but keeps its zone, exclusions and end, as far as the new kind has a use for them."""
-        body = self._posted() | self._posted_timing()
-        if given := _KINDS & set(changes):
-            for name in (*_KINDS, "start_at"):
-                body.pop(name, None)
-            if given & {"run_at", "delay"}:
-                for name in _OF_REPEATING:
-                    body.pop(name, None)
-        return body | dict(changes)
-
-    def _posted(self) -> dict[str, Any]:
-        return {
+    def posted(self) -> dict[str, Any]:
+        """The job as one would post it today."""
+        said = {
             "task": self.task,
             "name": self.name,
             "params": self.params,
@@ -92,6 +81,19 @@ class JobRow(NamedTuple):
             "not_after_s": None if self.not_after_ms is None else self.not_after_ms / 1000,
             "callback_url": self.callback_url,
         }
+        return said | self._posted_timing()
+
+    def posted_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The same with changes on top. A new kind of schedule replaces the old one but keeps its zone,
+        exclusions and end, as far as the new kind has a use for them."""
+        body = self.posted()
+        if given := _KINDS & set(changes):
+            for name in (*_KINDS, "start_at"):
+                body.pop(name, None)
+            if given & {"run_at", "delay"}:
+                for name in _OF_REPEATING:
+                    body.pop(name, None)
+        return body | dict(changes)
 
     def _posted_timing(self) -> dict[str, Any]:
         definition = schedule_of(self.schedule).definition

@@ -19,7 +19,8 @@ from shardwheel.ids import fire_id, new_job_id, text_of
 from shardwheel.job import JobState
 from shardwheel.partition import partition_of
 from shardwheel.posting import SCHEDULE_FIELDS, TIMING_FIELDS, JobPosting, parse_posting, refuse_schedule
-from shardwheel.store.arrays import Uuid
+from shardwheel.store.arrays import Bigints, Texts, Uuid, Uuids
+from shardwheel.store.forms import Forms, timing_columns
 from shardwheel.store.held import release_paused, release_task, skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.settlement import settle_old_schedule
@@ -34,22 +35,45 @@ _TIMING_COLUMNS = ("schedule", "anchor_ms", "start_ms", "end_ms", "last_ms", "ma
 def create_jobs(conn: _Connection, tenant_id: str, postings: Sequence[JobPosting]) -> list[bytes]:
     """Store new jobs without parents, all or none; their ids, in the order of the postings. (Those with
     parents are `children.store_jobs`'s.)"""
+    return [row.job_id for row in insert_jobs(conn, tenant_id, postings, read_now_ms(conn))]
+
+
+def insert_jobs(
+    conn: _Connection, tenant_id: str, postings: Sequence[JobPosting], now_ms: int
+) -> list[JobRow]:
+    """The same at a time of the database's clock, a moment ago; the jobs as they stand then."""
+    if not postings:
+        return []
     if any(posting.parents for posting in postings):
         refuse("parents", "can't be given here", "post the job to the API, or use: shardctl job create")
-    now_ms = read_now_ms(conn)
-    timings = [posting.timing(now_ms) for posting in postings]
+    forms = Forms(now_ms)
+    formed = [forms.of(posting) for posting in postings]
     ids = [new_job_id(now_ms) for _ in postings]
+    partitions = [partition_of(job_id) for job_id in ids]
+    parameters = {
+        "tenant_id": tenant_id,
+        "forms": forms.sent,
+        "job_ids": Uuids(ids),
+        "partitions": Bigints(partitions),
+        "numbers": Bigints([form.number for form in formed]),
+        "anchors": Bigints([form.timing.anchor_ms for form in formed]),
+        "names": Texts([posting.name for posting in postings]),
+        "params": Texts([msgspec.json.encode(posting.params).decode() for posting in postings]),
+    }
+    made = conn.execute(sql("create_jobs"), parameters, binary=True, prepare=False).fetchall()
+    given = {job_id: state for job_id, *state in made}
     rows = [
-        posting.columns()
-        | timing_columns(timing)
-        | {"job_id": text_of(job_id), "partition": partition_of(job_id)}
-        for job_id, posting, timing in zip(ids, postings, timings, strict=True)
+        form.row(posting, tenant_id, job_id, partition, given[job_id])
+        for form, posting, job_id, partition in zip(formed, postings, ids, partitions, strict=True)
     ]
-    parameters = {"tenant_id": tenant_id, "jobs": msgspec.json.encode(rows).decode()}
-    effective_from = dict(conn.execute(sql("create_jobs"), parameters, binary=True, prepare=False).fetchall())
-    for job_id, timing in zip(ids, timings, strict=True):
-        limit_runs(conn, job_id, timing, effective_from[job_id])
-    return ids
+    return [_limited(conn, form.timing, row) for form, row in zip(formed, rows, strict=True)]
+
+
+def _limited(conn: _Connection, timing: PostedTiming, row: JobRow) -> JobRow:
+    if timing.max_runs is None:
+        return row
+    limit_runs(conn, row.job_id, timing, row.effective_from_ms)
+    return get_job(conn, row.tenant_id, row.job_id)
 
 
 def get_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
@@ -212,20 +236,6 @@ def _one(conn: _Connection, statement: str, tenant_id: str, job_id: bytes) -> Jo
     if row is None:
         raise NotFoundError(f"there is no job {text_of(job_id)}", field="id")
     return JobRow._make(row)
-
-
-def timing_columns(timing: PostedTiming) -> dict[str, Any]:
-    """The columns of `jobs` that are its timing."""
-    is_once = timing.schedule.kind == "once"
-    return {
-        "schedule": timing.schedule.text,
-        "anchor_ms": timing.anchor_ms if timing.schedule.kind in ("once", "every") else None,
-        "start_ms": timing.start_ms,
-        "end_ms": timing.end_ms,
-        "last_ms": timing.anchor_ms if is_once else timing.end_ms,
-        "max_runs": timing.max_runs,
-        "jitter_ms": timing.jitter_ms,
-    }
 
 
 def limit_runs(

@@ -189,6 +189,20 @@ async def test_what_is_no_list_kills_the_fan_out(
 
 
 @trio_test
+async def test_what_is_no_list_ends_a_run_whose_failed_tasks_are_tried_again(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Each round is over at once, so nothing of the run would ever be under way again."""
+    async with dag_scene(rig) as s:
+        shape = Shape({"a": (), "b": ("a",)}, frozenset({"b"}), policy="retry")
+        dag = await s.plant(shape, max_retries=2)
+        run_id = await s.start(dag)
+        await s.play(dag, {"a": (Outcome.SUCCEEDED, 5)})
+        assert await s.run_state(run_id) == ("partial", 0, 1, 1, 0)
+        assert await s.fire_state(run_id) == "succeeded"
+
+
+@trio_test
 async def test_one_failed_item_fails_the_fan_out(rig: LoopRig, clock: MockClock | None) -> None:
     async with dag_scene(rig) as s:
         dag = await s.plant(Shape(FAN, frozenset({"each"}), policy="continue"))

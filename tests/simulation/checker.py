@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from shardwheel.dag_run import PENDING_AGAIN
 from shardwheel.execution import TERMINAL_STATES, WAITING_STATES
 from shardwheel.ids import fire_id, text_of
 from shardwheel.memory.rows import Execution, SkipRange
@@ -51,15 +52,26 @@ class Watcher:
     def succeeds(self, execution_id: str, attempt: int) -> None:
         self._succeeded.add((execution_id, attempt))
 
-    def change(self, old: Execution | None, new: Execution, job_state: str) -> None:
-        """`job_state`: that of its job, as the transaction saw it. What is seen is raised at the end: in a
+    def change(
+        self,
+        old: Execution | None,
+        new: Execution,
+        job_state: str,
+        *,
+        wished: bool = False,
+        reopens: bool = False,
+    ) -> None:
+        """`job_state`: that of its job, or its DAG, as the transaction saw it; `wished`: its DAG run was
+        triggered by hand; `reopens`: it may go on though it was over. What is seen is raised at the end: in a
         simulated commit it would only crash a process."""
         try:
-            if old is not None:
+            goes_on = reopens and old is not None and _may_go_on(old)
+            if old is not None and not goes_on:
                 self._check_change(old, new)
-            if new.state == "running" and (old is None or old.state != "running"):
+            starts = new.state == "running" and (old is None or old.state != "running")
+            if starts and not goes_on and not _is_fan_out(new):
                 self._claimed[text_of(new.execution_id), new.attempt] += 1
-                _check_claim(new, job_state)
+                _check_claim(new, job_state, wished or (new.origin == "trigger" and new.attempt == 1))
         except ViolationError as error:
             self.seen.append(error)
 
@@ -67,19 +79,28 @@ class Watcher:
         name = f"execution {text_of(old.execution_id)}: {old.state} → {new.state}"
         if new.attempt < old.attempt:
             raise ViolationError(f"{name}: its attempt went back")
-        if old.state in TERMINAL_STATES and new.state != old.state:
+        if old.state in TERMINAL_STATES and new.state != old.state and old.reason != PENDING_AGAIN:
             raise ViolationError(f"{name}: it was over")
         if old.state == "running" and new.state == "running" and old.claim_token != new.claim_token:
             raise ViolationError(f"{name}: claimed while it ran")
         if old.state == "running" and new.state in WAITING_STATES and new.attempt != old.attempt + 1:
             raise ViolationError(f"{name}: put back under the same attempt")
-        succeeds = old.state == "running" and new.state == "succeeded"
+        succeeds = old.claim_token is not None and old.state == "running" and new.state == "succeeded"
         if succeeds and (text_of(old.execution_id), old.attempt) not in self._succeeded:
             raise ViolationError(f"{name}: attempt {old.attempt} never succeeded")
 
 
-def _check_claim(new: Execution, job_state: str) -> None:
-    wished = new.origin == "trigger" and new.attempt == 1
+def _is_fan_out(new: Execution) -> bool:
+    """It runs without a claim: its items are claimed."""
+    return new.dag_run_id is not None and new.claim_token is None
+
+
+def _may_go_on(old: Execution) -> bool:
+    """What did not succeed may be tried again. The fire of a DAG goes on with its run, however that ended."""
+    return old.state in TERMINAL_STATES and (old.state != "succeeded" or old.dag_run_id is None)
+
+
+def _check_claim(new: Execution, job_state: str, wished: bool) -> None:
     if job_state == "deleted" or (job_state == "paused" and not wished):
         raise ViolationError(f"execution {text_of(new.execution_id)} was claimed: its job is {job_state}")
 
@@ -129,7 +150,13 @@ def is_quiet(tables: Tables, through_ms: int) -> bool:
     if any(min(state.fired_through_ms, state.floor_ms) <= through_ms for state in tables.partitions):
         return False
     open_rows = [row for row in tables.executions if row.state in UNFINISHED and row.due_ms <= through_ms]
-    parked = {row.execution_id for row in tables.executions if _waits_for_resume(tables, row)}
+    held = [row for row in tables.executions if _waits_for_resume(tables, row)]
+    runs = {row.dag_run_id for row in held} - {None}
+    parked = {row.execution_id for row in held} | {
+        row.execution_id
+        for row in open_rows
+        if _has_no_worker(row) and (row.dag_run_id or row.execution_id) in runs
+    }
     return not tables.open_work and all(
         row.execution_id in parked or _waits_for(tables, row) in parked for row in open_rows
     )
@@ -141,7 +168,12 @@ def _waits_for_resume(tables: Tables, row: Execution) -> bool:
         return False
     if row.reason == "task_paused":
         return row.held_for in tables.paused_tasks
-    return row.reason == "paused" and tables.jobs[row.job_id] == "paused"
+    return row.reason == "paused" and tables.jobs[tables.dag_of.get(row.job_id, row.job_id)] == "paused"
+
+
+def _has_no_worker(row: Execution) -> bool:
+    """A DAG's fire runs for as long as its run, a fan-out for as long as its items."""
+    return row.state == "running" and row.lease_until_ms is None
 
 
 def _waits_for(tables: Tables, row: Execution) -> bytes | None:
@@ -174,7 +206,7 @@ def check_fired(tables: Tables, through_ms: int) -> None:
 def check(tables: Tables, through_ms: int) -> int:
     """Look at every (job, time) up to that fire time; how many there were."""
     known = segments(tables)
-    if missing := set(tables.jobs) - set(known):
+    if missing := set(tables.jobs) - set(known) - set(tables.dag_of):
         raise ViolationError(f"jobs without a note: {missing}")
     own: dict[bytes, dict[bytes, Execution]] = defaultdict(dict)
     for row in tables.executions:

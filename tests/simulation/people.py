@@ -1,7 +1,6 @@
 """People: they make jobs and change their minds, now and then in transactions that take their time.
 
-Every change is noted in a table of the same database, in the same transaction: what a fail-over loses, it
-loses together with the note, so the notes are exactly the changes that hold.
+Every change is noted (`notes`), in the same transaction.
 """
 
 from __future__ import annotations
@@ -12,25 +11,23 @@ from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import trio
 from psycopg import Connection
 
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.ids import fire_id
-from shardwheel.memory.connection import MemoryConnection
 from shardwheel.memory.loop_store import MemoryLoopStore
 from shardwheel.memory.pool import MemoryPool
 from shardwheel.posting import parse_posting
-from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, delete_job, edit_job, get_job, pause_job, resume_job
 from shardwheel.store.requests import cancel_execution, trigger_job
 from shardwheel.store.task_types import limit_task, pause_task, resume_task
-from tests.simulation.tables import CANCELS, NOTES
+from tests.simulation.dag_people import DagPeople
+from tests.simulation.notes import TENANT, note_cancel, note_job
 from tests.simulation.world import World
 
-TENANT = "t"
 LIMITED = ("scarce", "shaky")
 # How long the transactions of this task stay open after their work.
 long_s: ContextVar[float] = ContextVar("long_s", default=0.0)
@@ -43,15 +40,19 @@ class People:
         self._world = world
         self._random = world.random
         self._store = MemoryLoopStore(MemoryPool(world.postgres, limit_s=60))
+        self._dags = DagPeople(world, self._store)
         self._jobs: list[bytes] = []
 
     async def live(self, until_s: float) -> None:
-        """Create a few jobs, then change them at random moments, several at a time."""
+        """Create a few jobs or DAGs, then change them at random moments, several at a time."""
+        makes_dags = self._world.has_dags
+        first = [self._create, self._dags.create, self._dags.create] if makes_dags else None
+        pace_s = 1.2 if makes_dags else 2.5
         async with trio.open_nursery() as nursery:
-            for _ in range(self._random.randint(4, 7)):
-                nursery.start_soon(self._act, self._create)
+            for wish in first or [self._create] * self._random.randint(4, 7):
+                nursery.start_soon(self._act, wish)
             while trio.current_time() < until_s:
-                await trio.sleep(self._random.expovariate(1 / 2.5))
+                await trio.sleep(self._random.expovariate(1 / pace_s))
                 nursery.start_soon(self._act, self._random.choice(self._wishes))
 
     @property
@@ -59,6 +60,8 @@ class People:
         common = [self._edit, self._edit, self._edit, self._tags, self._pause, self._resume, self._resume]
         every = [*common, self._trigger, self._cancel, self._delete, self._create]
         limits = [self._limit, self._limit, self._pause_task, self._resume_task, self._resume_task]
+        if self._world.has_dags:
+            return [*self._dags.wishes, self._random.choice(every)]
         return [*every, *limits] if self._world.limited else every
 
     async def relent(self) -> None:
@@ -99,7 +102,7 @@ class People:
 
         def create(conn: _Connection) -> bytes:
             (job_id,) = create_jobs(conn, TENANT, [posting])
-            _note(conn, job_id)
+            note_job(conn, job_id)
             return job_id
 
         self._jobs.append(await self._store.run(create))
@@ -111,7 +114,7 @@ class People:
 
         def apply(conn: _Connection) -> None:
             change(conn, TENANT, job_id, *args)
-            _note(conn, job_id)
+            note_job(conn, job_id)
 
         await self._store.run(apply)
 
@@ -149,21 +152,12 @@ class People:
             if next_ms is not None:
                 execution = fire_id(job_id, job.partition, next_ms)
                 cancel_execution(conn, TENANT, execution, job_id)
-                _transaction(conn).put(CANCELS, execution, execution)
+                note_cancel(conn, execution)
 
         await self._store.run(cancel)
 
     def _now_ms(self) -> int:
         return int(self._world.postgres.now_ms())
-
-
-def _transaction(conn: _Connection) -> Any:
-    return cast(MemoryConnection, conn)._transaction
-
-
-def _note(conn: _Connection, job_id: bytes) -> None:
-    row: JobRow = get_job(conn, TENANT, job_id)
-    _transaction(conn).put(NOTES, (job_id, row.version), row)
 
 
 def random_timing(r: random.Random, now_ms: int, *, of_an_edit: bool = False) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 The list is that of shared/model/mutants.py, and more: `gate_mutants` are of what people's changes, the claim
 and the settling of results do, `hold_mutants` of what limits hold and let go, `shard_mutants` of what a shard
-fires and stores, `ownership_mutants` of how partitions are owned, mirrored and handed over. Only tests can
-reach these switches.
+fires and stores, `ownership_mutants` of how partitions are owned, mirrored and handed over, `dag_mutants` of
+how DAG runs go on. Only tests can reach these switches.
 
 Left out, since no seed has caught them, with how many were tried: a shard that starts again under its old
 name after its death, or goes on under it when its lease is gone (60 each; every claim bumps the epoch, which
 may be why), an epoch that is bumped without a comparison (40), a sweep that waits for a result which was lost
-with Kafka's data (40), a claim that looks at one message of an id alone (100; test_claim.py has that one), a
-claim floor that is a time only (caught by seed 6 until limits changed what the seeds draw; by some 200 since,
-none).
+with Kafka's data (40), a claim that looks at one message of an id alone (100; test_claim.py has that one).
 """
 
 from __future__ import annotations

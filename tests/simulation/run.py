@@ -23,6 +23,7 @@ from trio.testing import MockClock
 
 from shardwheel.handler import Fatal, Registry, Retryable
 from shardwheel.memory import rows
+from shardwheel.memory.dag_rows import DAG_RUNS, DagRun
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.transaction import Transaction
 from shardwheel.partition import partition_of
@@ -35,11 +36,14 @@ from tests.simulation.checker import (
     is_quiet,
     why_not_quiet,
 )
+from tests.simulation.dag_checker import check_runs
+from tests.simulation.dag_runs import seen_run
 from tests.simulation.faults import Chaos
+from tests.simulation.notes import HANDS, NOTE_TABLES
 from tests.simulation.people import People
-from tests.simulation.tables import CANCELS, NOTES, tables_of
+from tests.simulation.tables import tables_of
 from tests.simulation.umpire import Umpire
-from tests.simulation.world import PARTITIONS, TASKS, World, is_limited, leaves
+from tests.simulation.world import PARTITIONS, TASKS, World, has_dags, is_limited, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
@@ -60,6 +64,8 @@ _TIGHT_LIMITS: dict[str, Any] = {
     "limits.RETRIES_ALWAYS": 6,
     "limits.RETRIES_PER_FIRST": 0.3,
 }
+# Tasks of DAGs fail as posted, for ever: that opens no breaker.
+_DAG_LIMITS: dict[str, Any] = {"store.tallies.BREAKER_RUNS": 1_000_000}
 
 
 class Outcome(NamedTuple):
@@ -69,6 +75,7 @@ class Outcome(NamedTuple):
     claims: int
     ended_at_s: float
     last_xid: int
+    dag_tasks: int
 
 
 def simulate(seed: int) -> Outcome:
@@ -85,7 +92,7 @@ def simulate(seed: int) -> Outcome:
 async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
     registry = Registry()
     world = World(seed, registry)
-    world.postgres.tables |= {NOTES: {}, CANCELS: {}}
+    world.postgres.tables |= {name: {} for name in NOTE_TABLES}
     watcher, umpire = Watcher(), Umpire(world.postgres)
     for task in TASKS:
         registry.add(task, _handler(world, watcher), "short", None)
@@ -107,7 +114,9 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
             await _until_quiet(world, [watcher.seen, umpire.seen], through_ms)
             nursery.cancel_scope.cancel()
     times = check(tables_of(world.postgres), through_ms)
-    outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid))
+    tables: Any = world.postgres.tables
+    tasks = check_runs([seen_run(tables, run_id) for run_id in tables[DAG_RUNS]], tables[HANDS].values())
+    outcomes.append(Outcome(times, watcher.claims, trio.current_time(), world.postgres.next_xid, tasks))
 
 
 async def _live(world: World) -> None:
@@ -137,13 +146,14 @@ async def _until_quiet(world: World, seen: list[list[ViolationError]], through_m
 
 
 def _handler(world: World, watcher: Watcher) -> Any:
-    async def work(ctx: Any, params: Any) -> None:
+    async def work(ctx: Any, params: Any) -> list[int] | None:
         r = world.random
         watcher.begins(ctx.execution_id, ctx.attempt)
         if world.slow:
             await trio.sleep(r.uniform(2, 9))
         await trio.sleep(r.choice([0.0, 0.05, 0.3, r.uniform(0, 12) if r.random() < 0.2 else 0.1]))
-        chance = 1.0 if world.healed else r.random()
+        _do(params.get("deed"), ctx.attempt)
+        chance = 1.0 if world.healed or "deed" in params else r.random()
         if chance < 0.05:
             raise Fatal("broken for good")
         if chance < 0.12:
@@ -153,8 +163,17 @@ def _handler(world: World, watcher: Watcher) -> Any:
         if ctx.task == "shaky" and world.broken and r.random() < 0.9:
             raise ValueError("what it needs is away")
         watcher.succeeds(ctx.execution_id, ctx.attempt)
+        return list(range(params["items"])) if "items" in params else None
 
     return work
+
+
+def _do(deed: str | None, attempt: int) -> None:
+    """What a DAG's task is posted to do."""
+    if deed == "fatal":
+        raise Fatal("as posted")
+    if deed == "fails" or (deed == "once" and attempt % 2):
+        raise ValueError("as posted")
 
 
 @contextmanager
@@ -168,12 +187,26 @@ def _watching(server: MemoryPostgres, watcher: Watcher, umpire: Umpire) -> Itera
         new = transaction._writes
         old = {name: {key: server.tables[name].get(key) for key in written} for name, written in new.items()}
         for key, row in new.get(rows.EXECUTIONS, {}).items():
-            watcher.change(old[rows.EXECUTIONS][key], row, server.tables[rows.JOBS][row.job_id].row.state)
+            before, (state, wished) = old[rows.EXECUTIONS][key], _whose(server, row)
+            reopens = umpire.dags.may_reopen(old, new, row)
+            watcher.change(before, row, state, wished=wished, reopens=reopens)
         commit(transaction)
         return umpire.committed(old, new)
 
     with patch.object(Transaction, "commit", watched):
         yield
+
+
+def _limits(seed: int) -> dict[str, Any]:
+    more = _TIGHT_LIMITS if is_limited(seed) else _DAG_LIMITS if has_dags(seed) else {}
+    return _LIMITS | more
+
+
+def _whose(server: MemoryPostgres, row: rows.Execution) -> tuple[str, bool]:
+    """The state of its job, or its DAG, and whether it belongs to a DAG run that was triggered by hand."""
+    run: DagRun | None = server.tables[DAG_RUNS].get(row.dag_run_id)
+    job = server.tables[rows.JOBS][row.job_id if run is None else run.dag_id]
+    return job.row.state, run is not None and run.origin == "trigger"
 
 
 @contextmanager
@@ -193,8 +226,9 @@ def _from_seed(seed: int) -> Iterator[None]:
         stack.enter_context(patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True))
         stack.enter_context(patch("trio._core._run._r", random.Random(seed)))
         stack.enter_context(patch("shardwheel.store.jobs.new_job_id", new_job_id))
+        stack.enter_context(patch("shardwheel.store.dags.new_job_id", new_job_id))
         stack.enter_context(patch("shardwheel.workers.worker.uuid", tokens))
-        for name, value in (_LIMITS | (_TIGHT_LIMITS if is_limited(seed) else {})).items():
+        for name, value in _limits(seed).items():
             stack.enter_context(patch(f"shardwheel.{name}", value))
         stack.enter_context(patch.dict("shardwheel.store.claim.LEASES", short=timedelta(seconds=8)))
         stack.enter_context(patch.dict("shardwheel.workers.worker.HEARTBEAT_S", short=2.5))

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from shardwheel.cycles import Cycles
 from shardwheel.memory import feed_statements, ownership, rows
-from shardwheel.memory.connection import Given
+from shardwheel.memory.connection import STATEMENTS, Given
 from shardwheel.memory.transaction import Transaction
 from shardwheel.missed import first_due_after
 from shardwheel.ports import Identity, PartitionState, Watermark
@@ -24,6 +24,16 @@ from shardwheel.timing import Timing
 from tests.simulation.planting import FOREVER_XID, mutant, statement_replaced
 
 # --- floor, watermark, take-over ----------------------------------------------------------------------
+
+
+@mutant("the claim floor is a time only")
+def floor_is_a_time() -> Sequence[Any]:
+    store = STATEMENTS["store_floors"]
+
+    def without_xid(transaction: Transaction, given: Given) -> list[Any]:
+        return store(transaction, given | {"xids": [str(FOREVER_XID)] * len(given["xids"])})
+
+    return [statement_replaced("store_floors", without_xid)]
 
 
 @mutant("a loss of Kafka does not reset the stored watermark")

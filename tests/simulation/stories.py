@@ -7,17 +7,26 @@ three mishaps in a row. The checker knows nothing of them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
+from typing import Any
 
 import trio
+from psycopg import Connection
 
+from shardwheel.errors import UnavailableError
 from shardwheel.memory import ownership
 from shardwheel.memory.leases import Faults
+from shardwheel.memory.loop_store import MemoryLoopStore
+from shardwheel.memory.pool import MemoryPool
 from shardwheel.ports import Put
+from shardwheel.posting import parse_posting
 from shardwheel.records import pin_key
+from shardwheel.store.jobs import create_jobs, edit_job
 from shardwheel.topics import job_topics, result_topics
+from tests.simulation.notes import TENANT, note_job
+from tests.simulation.people import long_s
 from tests.simulation.world import PARTITIONS, TOPIC_PARTITIONS, Process, World
 
 Fault = Callable[[], Awaitable[None]]
@@ -58,6 +67,7 @@ class Stories:
             self.backlog,
             self.unclaimed,
             self.slow_hand_over,
+            *([self.worn_out] if self._world.has_dags else []),
         ]
 
     async def _while(self, least_s: float, most_s: float) -> None:
@@ -213,3 +223,41 @@ class Stories:
         await self._while(9.0, 14.0)
         worker.gate.open()
         world.slow = False
+
+    async def worn_out(self) -> None:
+        """The workers die over what they run, and then over the same again, until it is given up."""
+        world = self._world
+        for _ in range(2):
+            world.slow = True
+            await self._while(1.5, 3.0)
+            for role in [role for role in world.processes if "worker" in role]:
+                world.processes[role].crash()
+            world.slow = False
+            await self._while(9.0, 11.0)
+
+    async def late_commit(self) -> None:
+        """Somebody's job takes seconds to be committed. Meanwhile watermarks and floors pass its first times;
+        it is edited before any shard has read it."""
+        shards = [process for role, process in self._world.processes.items() if "shard" in role]
+        store = MemoryLoopStore(MemoryPool(self._world.postgres, limit_s=60))
+        for shard in shards:
+            shard.store.feed.shut()
+        with suppress(UnavailableError):
+            long_s.set(self._random.uniform(5, 9))
+            job_id = await store.run(_create)
+            long_s.set(0.0)
+            await store.run(_edit, job_id)
+        for shard in shards:
+            shard.store.feed.open()
+        await self._while(2.0, 4.0)
+
+
+def _create(conn: Connection[Any]) -> bytes:
+    (job_id,) = create_jobs(conn, TENANT, [parse_posting({"task": "work", "every": 1})])
+    note_job(conn, job_id)
+    return job_id
+
+
+def _edit(conn: Connection[Any], job_id: bytes) -> None:
+    edit_job(conn, TENANT, job_id, {"every": 7})
+    note_job(conn, job_id)

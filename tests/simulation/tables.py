@@ -10,15 +10,12 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from shardwheel.memory import hold_rows, ownership, rows
+from shardwheel.memory import dag_rows, hold_rows, ownership, rows
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.rows import Execution, SkipRange
 from shardwheel.ports import PartitionState
 from shardwheel.store.job_row import JobRow
-
-# Tables of the simulation's own: what people changed, and what they cancelled.
-NOTES = "notes"
-CANCELS = "cancels"
+from tests.simulation.notes import CANCELS, NOTES
 
 
 class Tables(NamedTuple):
@@ -35,6 +32,8 @@ class Tables(NamedTuple):
     paused_tasks: Collection[str] = ()
     # By job: which execution of it has the job's slot.
     overlap_slots: Mapping[bytes, bytes] = MappingProxyType({})
+    # By task: the DAG that it is of.
+    dag_of: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 def tables_of(server: MemoryPostgres) -> Tables:
@@ -50,4 +49,5 @@ def tables_of(server: MemoryPostgres) -> Tables:
         found[ownership.TABLE].values(),
         {row.name.task for row in found[hold_rows.TASK_TYPES].values() if row.paused},
         {slot.job_id: slot.execution_id for slot in found[hold_rows.OVERLAP_SLOTS].values()},
+        {task.task_id: task.dag_id for task in found[dag_rows.DAG_TASKS].values()},
     )

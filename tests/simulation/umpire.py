@@ -9,23 +9,24 @@ only crash a simulated process: what it saw is raised by whoever runs the simula
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from shardwheel.ids import text_of
 from shardwheel.limits import Tally, TaskName, is_budget_spent
-from shardwheel.memory import hold_rows, rows
+from shardwheel.memory import dag_rows, hold_rows, rows
 from shardwheel.memory.connection import STATEMENTS, Given, Statement
 from shardwheel.memory.hold_rows import Breaker, LimitedType
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.rows import UNFINISHED, Execution
 from shardwheel.memory.transaction import Transaction
 from tests.simulation.checker import ViolationError
+from tests.simulation.dag_runs import Written
+from tests.simulation.dag_umpire import DagUmpire
 
 Run = tuple[bytes, int]
-Written = Mapping[str, Mapping[Any, Any]]
 
 
 class Rate(NamedTuple):
@@ -45,7 +46,8 @@ class Umpire:
         self._before: dict[TaskName, set[Run]] = defaultdict(set)
         self._started: dict[Rate, list[float]] = defaultdict(list)
         self._changes = 0
-        self.seen: list[ViolationError] = []
+        self.dags = DagUmpire(server)
+        self.seen = self.dags.seen
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -62,6 +64,7 @@ class Umpire:
 
     def committed(self, old: Written, new: Written) -> None:
         """Is told of every commit: the rows that it wrote, as they were and as they are."""
+        self.dags.committed(old, new)
         for name, limits in new.get(hold_rows.TASK_TYPES, {}).items():
             self._limit(name, old[hold_rows.TASK_TYPES][name], limits)
         for key, row in new.get(rows.EXECUTIONS, {}).items():
@@ -90,6 +93,9 @@ class Umpire:
             self._say(row.execution_id, f"is {row.state} and has its job's slot")
 
     def _check_start(self, before: Execution | None, row: Execution) -> None:
+        if self._runs_without_worker(row):
+            self._check_overlap(row)
+            return
         if row.claim_token is None or (before is not None and before.state == "held"):
             self._say(row.execution_id, "runs without having been claimed")
         name = self._name(row)
@@ -101,16 +107,26 @@ class Umpire:
         self._check_rate(row, limits)
         self._check_probes(row)
 
+    def _runs_without_worker(self, row: Execution) -> bool:
+        """A DAG's own execution, or a fan-out's."""
+        is_dag = self._server.tables[rows.JOBS][row.job_id].row.kind == "dag"
+        return is_dag or (row.dag_run_id, row.job_id) in self._server.tables[dag_rows.DAG_FANS]
+
     def _check_overlap(self, row: Execution) -> None:
-        """Once begun, nothing else of the job begins until it is over, however often it is tried."""
-        if self._server.tables[rows.JOBS][row.job_id].row.overlap == "allow":
+        """Once begun, nothing else of the job begins until it is over, however often it is tried. (What went
+        on after its end, by somebody's hand, is no reason to wait.)"""
+        if self._server.tables[rows.JOBS][row.job_id].row.overlap == "allow" or self._is_reopened(row):
             return
         for other in self._server.tables[rows.EXECUTIONS].values():
             begun = other.state in UNFINISHED and other.started_ms is not None
-            if begun and other.job_id == row.job_id and other.execution_id != row.execution_id:
+            is_other = other.job_id == row.job_id and other.execution_id != row.execution_id
+            if begun and is_other and not self._is_reopened(other):
                 self._say(
                     row.execution_id, f"was claimed while {text_of(other.execution_id)} is {other.state}"
                 )
+
+    def _is_reopened(self, row: Execution) -> bool:
+        return row.execution_id in self.dags.reopened
 
     def _check_concurrency(self, row: Execution, limits: LimitedType) -> None:
         if limits.max_running is None:

@@ -87,6 +87,11 @@ def is_limited(seed: int) -> bool:
     return seed % 4 == 3
 
 
+def has_dags(seed: int) -> bool:
+    """And every fourth has DAGs, and hardly any jobs."""
+    return seed % 4 == 1
+
+
 class World:
     def __init__(self, seed: int, registry: Registry) -> None:
         self.random = random.Random(seed)
@@ -99,6 +104,7 @@ class World:
         self.processes: dict[str, Process] = {}
         self.healed = False
         self.limited = is_limited(seed)
+        self.has_dags = has_dags(seed)
         # Handlers take seconds.
         self.slow = False
         # What shaky handlers need is away.

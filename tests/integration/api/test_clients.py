@@ -145,6 +145,34 @@ def test_the_cluster(api: Rig, client: Driver, request: pytest.FixtureRequest) -
     assert client.silence_alert(alert_id, for_=timedelta(hours=2)).silenced_until is not None
 
 
+def test_dags_and_their_runs(client: Driver) -> None:
+    extract = {"key": "extract", "task": "etl.extract"}
+    load = {"key": "load", "task": "etl.load", "depends_on": ["extract"], "max_retries": 5}
+    dag = client.create_dag({"name": "etl", "cron": "0 2 * * *", "tasks": [extract, load]})
+    assert [(task.key, task.depends_on) for task in dag.tasks] == [("extract", ()), ("load", ("extract",))]
+    assert client.get_dag(dag.id) == dag
+    assert [one.id for one in client.dags(q="etl")] == [dag.id]
+    changed = client.update_dag(dag.id, {"cron": None, "every": "1h", "tasks": [extract]})
+    assert (changed.version, changed.cron, len(changed.tasks)) == (2, None, 1)
+    assert client.pause_dag(dag.id).state == "paused" and client.resume_dag(dag.id).state == "active"
+    first = client.trigger_dag(dag.id, idempotency_key="first")
+    assert client.trigger_dag(dag.id, idempotency_key="first") == first
+    assert client.get_dag_run(dag.id, first.id).origin == "trigger"
+    with pytest.raises(NotOverError):
+        client.wait_dag_run(dag.id, first.id, timeout=0.1)
+    assert list(client.dag_runs(dag.id)) == []
+    assert client.cancel_dag_run(dag.id, first.id).state == "cancelled"
+    assert client.wait_dag_run(dag.id, first.id, timeout=30).is_over
+    for hand in (client.force_complete, client.skip_task):
+        with pytest.raises(ConflictError):
+            hand(dag.id, first.id, "extract")
+    with pytest.raises(ConflictError):
+        client.rerun_dag_run(dag.id, first.id)
+    assert client.delete_dag(dag.id).state == "deleted"
+    with pytest.raises(UsageError, match="extract"):
+        client.create_dag({"tasks": [extract | {"depends_on": ["extract"]}]})
+
+
 def test_any_route_can_be_called_for_plain_values(client: Driver) -> None:
     job = client.request("POST", "/jobs", body={"task": "plain"})
     assert client.request("GET", "/jobs", query={"task": "plain", "limit": 1})["items"][0]["id"] == job["id"]
