@@ -16,7 +16,7 @@ from shardwheel.metrics import tell_run_ends
 from shardwheel.partition import partition_of
 from shardwheel.store import dag_alterations
 from shardwheel.store.dag_alterations import OfRun
-from shardwheel.store.dag_reading import RunFilter, list_runs, read_run
+from shardwheel.store.dag_reading import RUN_STATES, RunFilter, list_runs, read_run
 from shardwheel.store.link import Connection
 
 
@@ -79,7 +79,7 @@ ROUTES = (
         examples.page(dag_examples.RUN),
         query=(
             *PAGE_WORDS,
-            Word("state", "running, succeeded, failed, partial or cancelled.", "failed"),
+            Word("state", "How it stands, or ended.", "failed", RUN_STATES),
             *SPAN_WORDS,
         ),
     ),
