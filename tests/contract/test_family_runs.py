@@ -96,7 +96,7 @@ async def test_whichever_way_the_root_ends_its_children_learn_of_it(
         elif way == "lost":
             for _ in range(2):
                 await rig.end_leases()
-                assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+                assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
                 await s.sweep_dags()
                 await s.claim(*[one for one in await s.waiting() if one.execution_id == run_id])
         elif way == "forced":
