@@ -13,11 +13,10 @@ from typing import Protocol
 import trio
 
 from shardwheel.errors import UnavailableError
-from shardwheel.limits import Tally, TaskName, add_tallies
+from shardwheel.limits import LANES, Tally, TaskName, add_tallies
 from shardwheel.service import Service
 
 EVERY_S = 1.0
-LANES = 1_000
 
 
 class TallyStore(Protocol):

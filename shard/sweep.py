@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from shardwheel.execution import (
@@ -13,7 +14,9 @@ from shardwheel.execution import (
     HoldPages,
     Resolved,
     ResultsStand,
+    Settled,
 )
+from shardwheel.limits import LANES, Tally, TaskName
 from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG, tell_run_ends
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
@@ -25,8 +28,9 @@ EXPANDED_AT_ONCE = 2_000
 class SweepStore(Protocol):
     """What the sweep asks of the store."""
 
-    async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> dict[str, int]: ...
-    async def sweep_tasks(self, partitions: list[int], stand: ResultsStand) -> Resolved: ...
+    async def sweep_lost(self, partitions: list[int], stand: ResultsStand) -> Settled: ...
+    async def sweep_tasks(self, partitions: list[int], stand: ResultsStand) -> Settled: ...
+    async def tally(self, counted: Mapping[TaskName, Tally], lane: int) -> None: ...
     async def sweep_runs(self, partitions: list[int], after: bytes) -> tuple[Resolved, bytes]: ...
     async def sweep_put_off(self, partitions: list[int]) -> Resolved: ...
     async def sweep_held(self, partitions: list[int], pages: HoldPages) -> HoldPages: ...
@@ -50,6 +54,7 @@ class Sweep:
         self._ending_page = FIRST_ENDING
         self._run_page = bytes(16)
         self._rounds = 0
+        self._lane = random.randrange(LANES)
 
     async def run_once(self, mine: list[int]) -> None:
         if not mine:
@@ -72,8 +77,14 @@ class Sweep:
         self._rounds += 1
         # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
         stand = await self._results_stand()
-        await self._store.sweep_lost(mine, stand)
-        self._go_on_from(await self._store.sweep_tasks(mine, stand))
+        await self._note(await self._store.sweep_lost(mine, stand))
+        await self._note(await self._store.sweep_tasks(mine, stand))
+
+    async def _note(self, settled: Settled) -> None:
+        """What hangs counts as what its worker reports does: for the breaker and the retry budget."""
+        self._go_on_from(settled.resolved)
+        if settled.tallies:
+            await self._store.tally(settled.tallies, self._lane)
 
     def _go_on_from(self, resolved: Resolved) -> None:
         tell_run_ends(resolved.ends)

@@ -19,6 +19,8 @@ BREAKER_SHARE = 0.5
 BREAKER_RUNS = 20
 BREAKER_OPEN_S = 60
 # Over this time runs are counted, for the breaker and for a tenant's retries.
+# Whoever tells tallies has rows of its own, by chance: two on one lane only wait for each other.
+LANES = 1_000
 WINDOW_S = 300
 # A tenant's retries may be so many times its first attempts; some are always allowed, or a lone job that
 # fails three times would be given up after two.

@@ -38,8 +38,10 @@ class Slots:
         self.taken = 0
 
     async def take(self, priority: Priority, most: int) -> int:
-        """Wait for at least one slot and take up to `most`; 0 when nothing more is to be taken. One call at a
-        time of each priority."""
+        """Wait for at least one slot and take up to `most`; 0 when nothing more is to be taken. Of one
+        priority one waits at a time, the others for that one."""
+        while other := self._wishes.get(priority):
+            await other.answered.wait()
         if self._closed:
             return 0
         if not self._wishes and self.taken + most <= self.total:
@@ -52,6 +54,7 @@ class Slots:
         except trio.Cancelled:
             self._wishes.pop(priority, None)
             self.free(wish.given)
+            wish.answered.set()
             raise
         return wish.given
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 import trio
@@ -31,6 +32,7 @@ from shardwheel.topics import RESULTS, job_topic, workers_group
 from shardwheel.wire import Fire, decode_fire
 from shardwheel.workers.announce import AnnouncingStore, announce
 from shardwheel.workers.crew import Crew
+from shardwheel.workers.fetching import Fetching, FetchingStore
 from shardwheel.workers.isolated import Isolation, require_isolation
 from shardwheel.workers.notes import Notes, NotesStore, ThreadDesk
 from shardwheel.workers.report import Reporter
@@ -48,7 +50,7 @@ WATCH_S = 1.0
 BLOCKED_S = 2.0
 
 
-class WorkerStore(AnnouncingStore, NotesStore, Protocol):
+class WorkerStore(AnnouncingStore, FetchingStore, NotesStore, Protocol):
     """What a worker asks of the store."""
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply: ...
@@ -105,6 +107,9 @@ class Worker:
         self._isolation = isolation
         self._slots = Slots(slots)
         self._batch = min(BATCH, slots)
+        self._fetching = Fetching(
+            service, store, self._slots, pool=pool, tasks=registry.tasks, most=self._batch
+        )
         self._stop_grace_s = stop_grace_s
         # By execution and claim: after a stall, or a fail-over that lost the claim, the next attempt may
         # come to the same worker while the one before still runs here.
@@ -136,6 +141,7 @@ class Worker:
                 async with trio.open_nursery() as takers:
                     for priority in Priority:
                         takers.start_soon(self._take, priority, crew)
+                    takers.start_soon(self._fetching.run, partial(self._start, crew, where="fetch"))
                     await self._service.stopping.wait()
                     self._slots.close()
                 await self._wind_down()
@@ -164,9 +170,7 @@ class Worker:
                 if count == 0:
                     break
                 part = records[done : done + count]
-                claimed = await self._claim([(fire, priority) for fire in self._decode(part)])
-                self._slots.free(count - len(claimed))
-                crew.take_on(self._begin(claimed))
+                await self._start(crew, [(fire, priority) for fire in self._decode(part)], count)
                 done += count
                 batches.dealt_with(records[:done])
             return done
@@ -180,7 +184,15 @@ class Worker:
             finally:
                 await batches.close()
 
-    async def _claim(self, fires: list[tuple[Fire, int]]) -> list[Claimed]:
+    async def _start(
+        self, crew: Crew, fires: list[tuple[Fire, int]], slots: int, where: str = "claim"
+    ) -> None:
+        """Claim these, for which slots were taken, and begin what was claimed."""
+        claimed = await self._claim(fires, where)
+        self._slots.free(slots - len(claimed))
+        crew.take_on(self._begin(claimed))
+
+    async def _claim(self, fires: list[tuple[Fire, int]], where: str) -> list[Claimed]:
         """Claim until it is known what became of it. A claim whose reply was lost may have been made: said
         again it changes nothing, and its token finds what the first one got."""
         claimant = Claimant(self.worker_id, self._pool, self._registry.tasks, uuid.uuid4().bytes)
@@ -191,7 +203,7 @@ class Worker:
                 for (state, reason), count in reply.recorded.items():
                     if state == "skipped":
                         SKIPS.labels(reason).inc(count)
-                DUPLICATES.labels("claim").inc(reply.duplicates)
+                DUPLICATES.labels(where).inc(reply.duplicates)
                 self._poke(reply.queued)
                 if not in_doubt:
                     return reply.claimed

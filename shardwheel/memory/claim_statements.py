@@ -92,7 +92,7 @@ def claim(transaction: Transaction, given: Given) -> list[Any]:
     chosen = []
     for execution_id, row in existing.items():
         rivals = [said for said in messages if said.execution_id == execution_id]
-        said = choose(rivals, jobs, row)
+        said = choose(rivals, jobs, row, given["tasks"])
         if said is not None:
             job = jobs[said.job_id]
             assert job is not None
@@ -136,19 +136,24 @@ def _locked(transaction: Transaction, execution_id: bytes) -> Execution | None:
     return row
 
 
-def choose(rivals: list[Said], jobs: dict[bytes, JobRow | None], row: Execution | None) -> Said | None:
+def choose(
+    rivals: list[Said], jobs: dict[bytes, JobRow | None], row: Execution | None, tasks: list[str]
+) -> Said | None:
     """The message that counts for one id, if any does; a fire before a skip."""
     for said in sorted(rivals, key=lambda said: said.skip):
         job = jobs[said.job_id]
-        if job is not None and may_write(said, job, row):
+        if job is not None and may_write(said, job, row, tasks):
             return said
     return None
 
 
-def may_write(said: Said, job: JobRow, row: Execution | None) -> bool:
+def may_write(said: Said, job: JobRow, row: Execution | None, tasks: list[str]) -> bool:
+    """`tasks`: what the worker has handlers for."""
     if row is None:
         return said.schedule_no == job.schedule_no
-    return row.state in WAITING_STATES and row.attempt == said.attempt and not said.skip
+    is_unknown = (row.state, row.reason) == ("held", "handler_unknown")
+    waits = row.state in WAITING_STATES or (is_unknown and job.task in tasks)
+    return waits and row.attempt == said.attempt and not said.skip
 
 
 def verdict(transaction: Transaction, one: Chosen, given: Given) -> Ruling:

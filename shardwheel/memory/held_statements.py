@@ -9,11 +9,13 @@ from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.limits import TaskName
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.hold_rows import (
+    DELETED_HELD,
     OVERLAP_SLOTS,
     TASK_BUDGETS,
     TASK_SLOTS,
     WORKERS,
     Budget,
+    DeletedHeld,
     WorkerRow,
 )
 from shardwheel.memory.rows import (
@@ -69,7 +71,7 @@ def sweep_held(transaction: Transaction, given: Given) -> list[Any]:
         for hold, rows in page:
             mine = [row for row in rows if row.partition in given["partitions"]]
             if reason == "handler_unknown":
-                mine = [row for row in mine if _has_handler(transaction, given, row)]
+                mine = [row for row in mine if _have_handler(transaction, given, row)]
             room = room_of(transaction, given, reason, TaskName(*hold))
             _release(transaction, mine, min(room, given["most"]))
         if len(page) == given["page"]:
@@ -101,14 +103,28 @@ def _untaken(transaction: Transaction, name: TaskName, first: int, last: int) ->
     return [slot.slot_no for slot in slots if slot is not None and slot.execution_id is None]
 
 
-def _has_handler(transaction: Transaction, given: Given, row: Execution) -> bool:
+def _have_handler(transaction: Transaction, given: Given, row: Execution) -> bool:
+    """Whether there are workers of its pool, and all of them have its handler."""
     job = job_of(transaction, row)
     since_ms = transaction.server.now_ms() - given["silence"].total_seconds() * 1000
     workers: list[WorkerRow] = [worker for _, worker in transaction.rows(WORKERS)]
-    return any(
-        worker.pool == job.pool and job.task in worker.tasks and worker.seen_ms > since_ms
+    able = [
+        job.task in worker.tasks
         for worker in workers
-    )
+        if worker.pool == job.pool and worker.seen_ms > since_ms
+    ]
+    return bool(able) and all(able)
+
+
+@statement("held_for_workers")
+def held_for_workers(transaction: Transaction, given: Given) -> list[Any]:
+    found = []
+    for row in _held(transaction, "handler_unknown"):
+        job = job_of(transaction, row)
+        if job.pool == given["pool"] and job.task in given["tasks"]:
+            times = (row.scheduled_ms, int(row.due_ms), row.attempt)
+            found.append((row.execution_id, row.job_id, row.partition, *times, job.priority))
+    return found[: given["most"]]
 
 
 # --- what jobs hold -----------------------------------------------------------------------------------
@@ -170,6 +186,33 @@ def skip_held(transaction: Transaction, given: Given) -> list[Any]:
     for row in skipped:
         put_execution(transaction, row)
     return [Written()] * len(skipped)
+
+
+@statement("note_deleted")
+def note_deleted(transaction: Transaction, given: Given) -> list[Any]:
+    partition = transaction.get(JOBS, given["job_id"]).row.partition
+    transaction.put(DELETED_HELD, given["job_id"], DeletedHeld(given["job_id"], partition))
+    return [Written()]
+
+
+@statement("sweep_deleted")
+def sweep_deleted(transaction: Transaction, given: Given) -> list[Any]:
+    found = sorted(
+        row.job_id
+        for _, row in transaction.rows(DELETED_HELD)
+        if row.partition in given["partitions"] and is_free(transaction, DELETED_HELD, row.job_id)
+    )
+    return [(job_id,) for job_id in found[: given["jobs"]]]
+
+
+@statement("forget_deleted")
+def forget_deleted(transaction: Transaction, given: Given) -> list[Any]:
+    held = {
+        row.job_id for _, row in transaction.rows(EXECUTIONS) if row.state == "held" and not row.dag_run_id
+    }
+    for job_id in set(given["job_ids"]) - held:
+        transaction.put(DELETED_HELD, job_id, None)
+    return []
 
 
 # --- slots that were lost -----------------------------------------------------------------------------

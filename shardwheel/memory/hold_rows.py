@@ -14,7 +14,9 @@ TASK_BREAKERS = "task_breakers"
 TASK_TALLIES = "task_tallies"
 OVERLAP_SLOTS = "overlap_slots"
 WORKERS = "workers"
-HOLD_TABLES = (TASK_TYPES, TASK_SLOTS, TASK_BUDGETS, TASK_BREAKERS, TASK_TALLIES, OVERLAP_SLOTS, WORKERS)
+DELETED_HELD = "deleted_held"
+_OF_TASKS = (TASK_TYPES, TASK_SLOTS, TASK_BUDGETS, TASK_BREAKERS, TASK_TALLIES)
+HOLD_TABLES = (*_OF_TASKS, OVERLAP_SLOTS, WORKERS, DELETED_HELD)
 
 # The slot of the one run that tries whether a task's dependency is well again.
 PROBE = 0
@@ -83,3 +85,10 @@ class WorkerRow(NamedTuple):
     pool: str
     tasks: frozenset[str]
     seen_ms: float
+
+
+class DeletedHeld(NamedTuple):
+    """A deleted job of which more is to be ended."""
+
+    job_id: bytes
+    partition: int

@@ -9,7 +9,7 @@ The methods call the same functions of `store/` as the real one; only the statem
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -123,10 +123,10 @@ class MemoryLoopStore(MemoryStore):
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
         return await self.run(feed.changes, partitions, since)
 
-    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self.run(dag_sweep.sweep_tasks, partitions, stand)
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
@@ -158,6 +158,9 @@ class MemoryLoopStore(MemoryStore):
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         return await self.run(claim.claim, fires, claimant)
+
+    async def held_for_workers(self, pool: str, tasks: Collection[str], most: int) -> list[tuple[Fire, int]]:
+        return await self.run(held.held_for_workers, pool, tasks, most)
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return await self.run(claim.claimed_by, fires, token)

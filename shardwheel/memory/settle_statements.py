@@ -178,12 +178,10 @@ def _is_reported(row: Execution, given: Given, settled: dict[int, int]) -> bool:
 
 
 def _lost(transaction: Transaction, row: Execution, hangs: bool) -> tuple[Any, ...]:
-    job = job_of(transaction, row)
     started_ms = int(row.started_ms or row.lease_until_ms or 0)
-    head = (row.execution_id, row.job_id, row.partition, row.attempt, row.claim_token, row.worker or "")
-    limits = (job.max_retries, msgspec.json.encode(job.backoff))
-    past = (_timeouts(transaction, row.execution_id), whole_now_ms(transaction))
-    return (*head, started_ms, hangs, row.failures, row.crashes, *limits, *past)
+    head = (row.execution_id, row.job_id, row.partition, row.tenant_id, job_of(transaction, row).task)
+    attempt = (row.dag_run_id or b"", row.attempt, row.claim_token, row.worker or "")
+    return (*head, *attempt, started_ms, hangs, whole_now_ms(transaction))
 
 
 @statement("counts")

@@ -9,7 +9,8 @@
 -- then the inserts in key order. A locked row is the current one, not the snapshot's. The claim never writes jobs.
 --
 -- Which message counts is decided per message, never by choosing one per id first: a row that waits is taken
--- by any fire with its attempt, whatever its schedule_no; without a row, any message with the job's present
+-- by any fire with its attempt, whatever its schedule_no (so is one that another worker had no handler for, if this
+-- one has it); without a row, any message with the job's present
 -- schedule_no inserts one. Anything else writes nothing: a row would kill the rightful fire of the same id.
 WITH message AS MATERIALIZED (
   SELECT *
@@ -36,7 +37,7 @@ task_type AS MATERIALIZED (
      FOR SHARE OF t
 ),
 existing AS MATERIALIZED (
-  SELECT x.execution_id, x.state, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at, x.trace, x.dag_run_id
+  SELECT x.execution_id, x.state, x.reason, x.attempt, x.origin, x.due_at, x.failures, x.params, x.started_at, x.trace, x.dag_run_id
     FROM shardwheel.executions AS x
    WHERE x.execution_id = ANY (%(execution_ids)s::uuid[])
      AND (SELECT count(*) FROM job) >= 0 AND (SELECT count(*) FROM task_type) >= 0  -- their locks come first
@@ -58,7 +59,9 @@ chosen AS MATERIALIZED (
     LEFT JOIN existing AS e USING (execution_id)
     LEFT JOIN task_type AS t ON t.tenant_id = j.tenant_id AND t.task = j.task
    WHERE CASE WHEN e.execution_id IS NULL THEN m.schedule_no = j.schedule_no
-              ELSE e.state IN ('queued', 'retry_wait') AND e.attempt = m.attempt AND NOT m.skip END
+              ELSE (e.state IN ('queued', 'retry_wait')
+                    OR e.state = 'held' AND e.reason = 'handler_unknown' AND j.task = ANY (%(tasks)s::text[]))
+                   AND e.attempt = m.attempt AND NOT m.skip END
    ORDER BY m.execution_id, m.skip  -- one of several that repeat each other; a fire wins over a skip of the same time
 ),
 ruled AS MATERIALIZED (

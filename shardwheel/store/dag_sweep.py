@@ -13,7 +13,7 @@ from typing import Any
 from psycopg import Connection
 
 from shardwheel.dag_run import Ended
-from shardwheel.execution import Resolved, ResultsStand
+from shardwheel.execution import Resolved, ResultsStand, Settled
 from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.dag_resolve import Resolution, resolve
 from shardwheel.store.dag_runs import lock_runs
@@ -25,16 +25,17 @@ FIRST_RUN = bytes(16)
 
 def sweep_tasks(
     conn: Connection[Any], partitions: Sequence[int], stand: ResultsStand, *, most: int = 500
-) -> Resolved:
+) -> Settled:
     """Put back what dead workers held of DAGs, and end what the claim found unfit to run."""
     given = {"partitions": list(partitions), "grace": TIMEOUT_GRACE, "most": most}
     run_ids = [row[0] for row in conn.execute(sql("dag_swept_runs"), given, binary=True, prepare=False)]
     if not run_ids:
-        return Resolved()
+        return Settled({}, 0, {})
     lock_runs(conn, run_ids)
     lost = end_lost(conn, partitions, stand, run_ids=run_ids, most=most)
     doomed = conn.execute(sql("dag_skip_doomed"), {"run_ids": Uuids(run_ids)}, binary=True, prepare=False)
-    return lost.resolved.and_also(resolve(conn, [Ended._make(row) for row in doomed]))
+    followed = resolve(conn, [Ended._make(row) for row in doomed])
+    return lost._replace(resolved=lost.resolved.and_also(followed))
 
 
 def sweep_runs(

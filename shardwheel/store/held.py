@@ -11,23 +11,27 @@ one goes on from there. Resuming a job or freeing its slot only hastens it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
 from psycopg import Connection
 
 from shardwheel.execution import FIRST_PAGES, HoldPages
-from shardwheel.store.arrays import Uuid
+from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.sql import sql
+from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
 
 HELD_BY_TASK = ("task_paused", "concurrency", "rate_limit", "breaker_open", "handler_unknown")
+# A message as if it had come from Kafka, and its job's priority.
+HeldFire = tuple[Fire, int]
 # A worker says every 10 s that it is there.
 SILENCE = timedelta(seconds=30)
 # At a sweep each two seconds: five hundred a second and shard of each hold.
 MOST = 1_000
 PAGE = 200
 TASK_PAGE = 1_000
+DELETED_AT_ONCE = 5
 
 
 def sweep_held(
@@ -38,7 +42,9 @@ def sweep_held(
     most: int = MOST,
     task_page: int = TASK_PAGE,
 ) -> HoldPages:
-    """Release what is held for no reason any more; where the next sweep goes on."""
+    """Release what is held for no reason any more, and end what deleted jobs hold; where the next sweep goes
+    on."""
+    _sweep_deleted(conn, partitions, most)
     parameters = {"partitions": list(partitions), "most": most}
     after = [pages.by_task.get(reason, ("", "")) for reason in HELD_BY_TASK]
     by_task = {
@@ -54,6 +60,26 @@ def sweep_held(
         _next_page(conn, "sweep_overlap", pages.overlap, parameters),
         {reason: (tenant_id, task) for reason, tenant_id, task in full},
     )
+
+
+def held_for_workers(conn: Connection[Any], pool: str, tasks: Collection[str], most: int) -> list[HeldFire]:
+    """What workers of this pool had no handler for, and whoever has these handlers may claim."""
+    given = {"pool": pool, "tasks": sorted(tasks), "most": most, "page": TASK_PAGE}
+    rows = conn.execute(sql("held_for_workers"), given, binary=True, prepare=False)
+    return [_held_fire(*row) for row in rows]
+
+
+def _held_fire(
+    execution_id: bytes,
+    job_id: bytes,
+    partition: int,
+    scheduled_ms: int,
+    due_ms: int,
+    attempt: int,
+    priority: int,
+) -> HeldFire:
+    head = (FORMAT_VERSION, FireKind.FIRE, execution_id, job_id, partition)
+    return Fire(*head, 0, scheduled_ms, due_ms, attempt), priority
 
 
 def sweep_slots(conn: Connection[Any], partitions: Sequence[int]) -> int:
@@ -73,9 +99,23 @@ def release_task(conn: Connection[Any], job_id: bytes, task: str) -> int:
     return conn.execute(sql("release_task"), {"job_id": Uuid(job_id), "task": task, "most": MOST}).rowcount
 
 
-def skip_held(conn: Connection[Any], job_id: bytes) -> int:
-    """Its job was deleted: nothing of it is held any more."""
-    return conn.execute(sql("skip_held"), {"job_id": Uuid(job_id), "most": MOST}).rowcount
+def skip_held(conn: Connection[Any], job_id: bytes, *, most: int = MOST) -> None:
+    """Its job was deleted: nothing of it is held any more. Of very much the sweep ends the rest."""
+    if _skip_held(conn, job_id, most) == most:
+        conn.execute(sql("note_deleted"), {"job_id": Uuid(job_id)})
+
+
+def _skip_held(conn: Connection[Any], job_id: bytes, most: int) -> int:
+    return conn.execute(sql("skip_held"), {"job_id": Uuid(job_id), "most": most}).rowcount
+
+
+def _sweep_deleted(conn: Connection[Any], partitions: Sequence[int], most: int) -> None:
+    given = {"partitions": list(partitions), "jobs": DELETED_AT_ONCE}
+    job_ids = [row[0] for row in conn.execute(sql("sweep_deleted"), given, binary=True)]
+    for job_id in job_ids:
+        _skip_held(conn, job_id, most)
+    if job_ids:
+        conn.execute(sql("forget_deleted"), {"job_ids": Uuids(job_ids)})
 
 
 def _next_page(

@@ -3,7 +3,7 @@ functions elsewhere, and work on anyone's connection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from shardwheel.execution import (
@@ -85,10 +85,10 @@ class PostgresStore:
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
         return await self._pool.run(feed.changes, partitions, since)
 
-    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> dict[str, int]:
+    async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
-    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Resolved:
+    async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
@@ -122,6 +122,9 @@ class PostgresStore:
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         return await self._pool.run(claim.claim, fires, claimant)
+
+    async def held_for_workers(self, pool: str, tasks: Collection[str], most: int) -> list[tuple[Fire, int]]:
+        return await self._pool.run(held.held_for_workers, pool, tasks, most)
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return await self._pool.run(claim.claimed_by, fires, token)

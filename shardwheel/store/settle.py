@@ -54,26 +54,35 @@ def settle(conn: Connection[Any], results: Sequence[Result], *, put_off: bool = 
     run_ids = {result.dag_run_id for result in results if result.dag_run_id}
     # Before the executions, as everybody does.
     locked = lock_runs(conn, run_ids) if run_ids and not put_off else {}
-    applied = apply_decisions(conn, _decide_all(conn, results), locked=locked, put_off=put_off)
+    return end_attempts(conn, results, locked=locked, put_off=put_off)
+
+
+def end_attempts(
+    conn: Connection[Any],
+    results: Sequence[Result],
+    *,
+    locked: Mapping[bytes, Run] | None = None,
+    put_off: bool = False,
+) -> Settled:
+    """Decide and write how running attempts ended, whoever says so (their workers, or the sweep of those that
+    are lost or hang): the one way out of `running`."""
+    applied = _apply(conn, _decide_all(conn, results), locked, put_off)
     stale = len(results) - len(applied.states)
     by_state = dict(Counter(applied.states.values()))
     return Settled(by_state, stale, _tallies(results, applied.states), applied.resolved, applied.put_off)
 
 
-def apply_decisions(
+def _apply(
     conn: Connection[Any],
     decided: Sequence[tuple[Result, Decision]],
-    *,
-    crashed: bool = False,
-    locked: Mapping[bytes, Run] | None = None,
-    put_off: bool = False,
+    locked: Mapping[bytes, Run] | None,
+    put_off: bool,
 ) -> Applied:
-    """Write what was decided of running attempts, bury the dead, and let DAGs go on, or write down that they
-    are to: the one way out of `running`. Whatever was told of an attempt that is not current is not among
-    those that were."""
+    """Write what was decided, bury the dead, and let DAGs go on, or write down that they are to. Whatever was
+    told of an attempt that is not current is not among those that were."""
     if not decided:
         return Applied({})
-    parameters = _parameters(decided) | {"crashed": Booleans(crashed for _ in decided), "put_off": put_off}
+    parameters = _parameters(decided) | {"put_off": put_off}
     rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
     states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
@@ -168,6 +177,7 @@ def _parameters(decided: Sequence[tuple[Result, Decision]]) -> dict[str, Any]:
         "due": Bigints([decision.due_ms or 0 for decision in decisions]),
         "failures": Bigints([decision.failures for decision in decisions]),
         "outcomes": Texts([_OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
+        "crashed": Booleans(result.outcome == Outcome.CRASHED for result in results),
         "classes": Texts([result.error_class for result in results]),
         "messages": Texts([result.message for result in results]),
         "tracebacks": Texts([result.traceback for result in results]),

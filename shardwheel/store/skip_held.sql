@@ -1,4 +1,4 @@
--- What of a deleted job was held is over. Of very much the first; the rest is skipped when it is released.
+-- What of a deleted job was held is over. Of very much the first; the sweep goes on with it.
 WITH held AS MATERIALIZED (
   SELECT x.execution_id
     FROM shardwheel.executions AS x

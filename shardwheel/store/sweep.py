@@ -1,40 +1,36 @@
 """The owner's sweep: makes true from the tables what an event, a worker or a message may have missed.
 
 Level-triggered, in database time, in bounded batches: whatever is left comes at the next sweep. Lost
-attempts go the same way as results do (`apply_decisions`): there is one way out of `running`.
+attempts go the same way as results do (`end_attempts`): there is one way out of `running`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 from psycopg import Connection
 
-from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand
-from shardwheel.retry import Backoff, Decision, History, decide
+from shardwheel.execution import FIRST_ENDING, EndingPage, ResultsStand, Settled
 from shardwheel.store.arrays import Bigints, Uuid, Uuids
 from shardwheel.store.claim import LEASES
-from shardwheel.store.settle import Applied, apply_decisions
+from shardwheel.store.settle import end_attempts
 from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Outcome, Result
 
 # Beyond its time-out an attempt has this long to be ended by its own worker (workers.run.GRACE_S is shorter).
 TIMEOUT_GRACE = timedelta(seconds=15)
 OVERDUE = timedelta(seconds=60)
-_decode_backoff = msgspec.json.Decoder(Backoff).decode
 
 
 def sweep_lost(
     conn: Connection[Any], partitions: Sequence[int], stand: ResultsStand, *, most: int = 500
-) -> dict[str, int]:
+) -> Settled:
     """Put back what dead workers held (no failure), and end what hangs past its time-out (one). Before it
     looks at all that was claimed, claims of which nothing runs any more are cleared away."""
     sweep_claims(conn, partitions)
-    return dict(Counter(end_lost(conn, partitions, stand, most=most).states.values()))
+    return end_lost(conn, partitions, stand, most=most)
 
 
 def end_lost(
@@ -44,7 +40,7 @@ def end_lost(
     *,
     run_ids: Sequence[bytes] = (),
     most: int,
-) -> Applied:
+) -> Settled:
     """Of DAGs only the tasks of these runs, which the caller has locked: runs come before executions."""
     parameters = {
         "partitions": list(partitions),
@@ -57,15 +53,8 @@ def end_lost(
         "run_ids": Uuids(run_ids),
         "most": most,
     }
-    crashed: list[tuple[Result, Decision]] = []
-    timed_out: list[tuple[Result, Decision]] = []
-    for row in conn.execute(sql("sweep_lost"), parameters, binary=True, prepare=False):
-        hangs = row[7]
-        (timed_out if hangs else crashed).append(
-            _decided(row, Outcome.TIMED_OUT if hangs else Outcome.CRASHED)
-        )
-    lost, late = apply_decisions(conn, crashed, crashed=True), apply_decisions(conn, timed_out)
-    return Applied(lost.states | late.states, lost.resolved.and_also(late.resolved))
+    rows = conn.execute(sql("sweep_lost"), parameters, binary=True, prepare=False).fetchall()
+    return end_attempts(conn, [_result(*row) for row in rows])
 
 
 def sweep_claims(conn: Connection[Any], partitions: Sequence[int]) -> None:
@@ -97,11 +86,28 @@ def _sweep(conn: Connection[Any], name: str, partitions: Sequence[int], most: in
     return conn.execute(sql(name), {"partitions": list(partitions), "most": most, **more}).rowcount
 
 
-def _decided(row: tuple[Any, ...], outcome: Outcome) -> tuple[Result, Decision]:
-    execution_id, job_id, partition, attempt, token, worker, started_ms, _, failures, crashes = row[:10]
-    max_retries, backoff, timeouts, now_ms = row[10:]
-    message = "it ran past its time-out and its worker did not end it" if outcome is Outcome.TIMED_OUT else ""
-    result = Result(
+def _result(
+    execution_id: bytes,
+    job_id: bytes,
+    partition: int,
+    tenant_id: str,
+    task: str,
+    dag_run_id: bytes,
+    attempt: int,
+    token: bytes,
+    worker: str,
+    started_ms: int,
+    hangs: bool,
+    now_ms: int,
+) -> Result:
+    """What the worker would have reported, had it been able to."""
+    said = (
+        (Outcome.TIMED_OUT, "TimeoutError", "it ran past its time-out and its worker did not end it")
+        if hangs
+        else (Outcome.CRASHED, "WorkerLost", f"worker {worker} was not heard of until its lease ended")
+    )
+    outcome, error_class, message = said
+    head = (
         FORMAT_VERSION,
         execution_id,
         job_id,
@@ -112,15 +118,7 @@ def _decided(row: tuple[Any, ...], outcome: Outcome) -> tuple[Result, Decision]:
         started_ms,
         now_ms,
         worker,
-        error_class="TimeoutError" if outcome is Outcome.TIMED_OUT else "WorkerLost",
-        message=message or f"worker {worker} was not heard of until its lease ended",
     )
-    decision = decide(
-        outcome,
-        History(failures, timeouts, crashes),
-        execution_id=execution_id,
-        ended_ms=now_ms,
-        max_retries=max_retries,
-        backoff=_decode_backoff(backoff),
+    return Result(
+        *head, error_class=error_class, message=message, tenant_id=tenant_id, task=task, dag_run_id=dag_run_id
     )
-    return result, decision

@@ -22,6 +22,8 @@ release AS MATERIALIZED (
               WHERE s.tenant_id = h.tenant_id AND s.task = h.held_for AND s.slot_no = 0 AND s.execution_id IS NULL) END
            WHEN 'handler_unknown' THEN CASE WHEN EXISTS (SELECT FROM shardwheel.workers AS w
              WHERE w.seen_at > clock_timestamp() - %(silence)s AND h.held_for = ANY (w.tasks)) THEN %(most)s ELSE 0 END
+           -- Where all workers of its pool have the handler: else it might meet one that has not, again and again. Those
+           -- that have it fetch it (held_for_workers).
          END AS room
     FROM hold AS h
     LEFT JOIN shardwheel.task_types AS t ON t.tenant_id = h.tenant_id AND t.task = h.held_for
@@ -37,8 +39,8 @@ free AS MATERIALIZED (
       WHERE x.pending = 'held' AND x.reason = r.reason AND x.tenant_id = r.tenant_id AND x.held_for = r.held_for
         AND x.partition = ANY (%(partitions)s)
         AND (r.reason <> 'handler_unknown'
-             OR EXISTS (SELECT FROM shardwheel.jobs AS j JOIN shardwheel.workers AS w ON w.pool = j.pool
-                         WHERE j.job_id = x.job_id AND j.task = ANY (w.tasks) AND w.seen_at > clock_timestamp() - %(silence)s))
+             OR (SELECT bool_and(j.task = ANY (w.tasks)) FROM shardwheel.jobs AS j JOIN shardwheel.workers AS w ON w.pool = j.pool
+                  WHERE j.job_id = x.job_id AND w.seen_at > clock_timestamp() - %(silence)s))
       ORDER BY x.execution_id
       LIMIT least(r.room, %(most)s)
         FOR UPDATE OF x SKIP LOCKED) AS o

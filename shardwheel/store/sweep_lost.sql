@@ -1,12 +1,10 @@
 -- Running attempts whose worker fell silent (its lease ended) or hangs (it is heard of, past the time-out and a
--- grace), with what their decision needs. A worker that was not heard of since then may be dead, and its death is no
+-- grace). A worker that was not heard of since then may be dead, and its death is no
 -- failure of the attempt: so that is left to the end of its lease. An attempt whose result stands in the results topic and is not yet settled is left alone:
 -- results that lag must not make finished work run again.
-SELECT uuid_send(x.execution_id), uuid_send(x.job_id), x.partition, x.attempt, uuid_send(x.claim_token), coalesce(x.worker, ''),
-       shardwheel.ms(coalesce(x.started_at, x.lease_until)), x.lease_until >= clock_timestamp(), x.failures, x.crashes, j.max_retries,
-       convert_to(j.backoff::text, 'UTF8'),
-       (SELECT count(*) FROM shardwheel.attempts AS a WHERE a.execution_id = x.execution_id AND a.outcome = 'timed_out'),
-       shardwheel.now_ms()
+SELECT uuid_send(x.execution_id), uuid_send(x.job_id), x.partition, x.tenant_id, j.task, coalesce(uuid_send(x.dag_run_id), ''::bytea),
+       x.attempt, uuid_send(x.claim_token), coalesce(x.worker, ''), shardwheel.ms(coalesce(x.started_at, x.lease_until)),
+       x.lease_until >= clock_timestamp(), shardwheel.now_ms()
   FROM shardwheel.executions AS x
   JOIN shardwheel.jobs AS j USING (job_id)
   JOIN unnest(%(pools)s::text[], %(leases)s::interval[]) AS p (pool, lease) ON p.pool = j.pool

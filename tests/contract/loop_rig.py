@@ -328,7 +328,7 @@ def postgres_loop_rig(dsn: str) -> Iterator[PostgresLoopRig]:
             " shardwheel.task_tallies, shardwheel.workers, shardwheel.execution_logs,"
             " shardwheel.dag_versions, shardwheel.dag_tasks, shardwheel.dag_edges, shardwheel.dag_runs,"
             " shardwheel.dag_counters,"
-            " shardwheel.dag_fans, shardwheel.dag_put_off"
+            " shardwheel.dag_fans, shardwheel.dag_put_off, shardwheel.deleted_held"
         )
         connection.execute(
             "UPDATE shardwheel.partitions SET epoch = DEFAULT, owner = DEFAULT, fired_through_ms = DEFAULT,"

@@ -253,7 +253,7 @@ async def test_a_lost_worker_costs_an_attempt_and_then_the_task(
         for _ in range(2):
             assert len(await s.claim_waiting()) == 1
             await rig.end_leases()
-            assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+            assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
             await s.sweep_dags()
         assert await s.tasks(dag, run_id) == {"a": "dead", "b": "upstream_failed"}
         assert (await s.run_state(run_id))[0] == "failed"

@@ -178,14 +178,14 @@ async def test_a_dead_workers_run_comes_back_and_its_late_result_is_refused(
     async with scene(rig) as s:
         job = await s.create(every="10s")
         first = await s.running(job)
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
         await rig.end_leases()
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {"queued": 1}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {"queued": 1}
         assert (await s.store.settle([result_of(first)])).stale == 1
         assert await s.states() == [("queued", "worker_crashed", 2)]
         await s.claim(fire_of(job, attempt=2))
         await rig.end_leases()
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {"dead": 1}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {"dead": 1}
         assert await s.states() == [("dead", "poison", 2)]
 
 
@@ -203,11 +203,11 @@ async def test_a_heartbeat_extends_tells_and_makes_the_sweep_wait_for_a_result(
         assert (await s.store.heartbeat([stranger], "short", "g")).ours == frozenset()
         beat = await s.store.heartbeat(held, "short", "g")
         assert (len(beat.ours), beat.to_stop) == (2, frozenset({second.execution_id}))
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
         await s.store.heartbeat([held[0]._replace(topic_partition=3, offset=10)], "short", "g")
         await rig.end_leases()
-        assert await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 10})) == {"cancelled": 1}
-        assert await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 11})) == {"queued": 1}
+        assert (await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 10}))).by_state == {"cancelled": 1}
+        assert (await s.store.sweep_lost(list(ALL), ResultsStand("g", {3: 11}))).by_state == {"queued": 1}
 
 
 @trio_test
@@ -232,8 +232,8 @@ async def test_a_time_out_counts_only_if_the_worker_lived_to_see_it(
     async with scene(rig) as s:
         await s.running(await s.create(every="10s"))
         await rig.overrun(by_s=10, heard_s_ago=0)  # Its worker may still end it.
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
         await rig.overrun(by_s=20, heard_s_ago=8)  # Nobody knows whether its worker was alive then.
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {}
         await rig.overrun(by_s=20, heard_s_ago=2)  # It was, and did not end it.
-        assert await s.store.sweep_lost(list(ALL), NOWHERE) == {"retry_wait": 1}
+        assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {"retry_wait": 1}

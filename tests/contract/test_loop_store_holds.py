@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, trio_test
@@ -12,12 +13,12 @@ from trio.testing import MockClock, trio_test
 from shardwheel.errors import NotFoundError
 from shardwheel.execution import FIRST_PAGES, Claimed, ClaimReply
 from shardwheel.limits import Tally, TaskName
-from shardwheel.store.held import sweep_held
+from shardwheel.store.held import skip_held, sweep_held
 from shardwheel.store.jobs import delete_job, edit_job, pause_job, resume_job
 from shardwheel.store.task_types import get_task, list_tasks, pause_task, resume_task
 from shardwheel.wire import Outcome, Result
 from tests.contract.loop_rig import LoopRig
-from tests.contract.loop_scene import ALL, Scene, fire_of, result_of, scene
+from tests.contract.loop_scene import ALL, NOWHERE, Scene, fire_of, result_of, scene
 from tests.contract.store_rig import PATIENCE_S
 
 WORK = TaskName("t", "work")
@@ -285,6 +286,58 @@ async def test_an_unknown_handler_waits_for_a_live_worker_of_its_pool(
 
 
 @trio_test
+async def test_a_worker_without_the_handler_starves_none_that_has_it(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Messages are dealt out by partition: let go, it would meet the wrong worker again and again."""
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.announce("other", worker="wrong")
+        await s.announce("work", "other", worker="right")
+        await s.claim(fire_of(job), tasks=frozenset({"other"}), worker="wrong")
+        await s.sweep_held()
+        assert await s.reasons() == ["handler_unknown"]
+        assert await s.store.held_for_workers("short", {"other"}, 10) == []
+        assert await s.store.held_for_workers("long", {"work"}, 10) == []
+        ((fire, priority),) = await s.store.held_for_workers("short", {"other", "work"}, 10)
+        assert (fire.execution_id, fire.attempt, priority) == (fire_of(job).execution_id, 1, 2)
+        again = await s.claim(fire, tasks=frozenset({"other"}), worker="wrong")
+        assert (again.claimed, again.recorded, again.duplicates) == ([], {}, 1)
+        assert (await s.claim(msgspec.structs.replace(fire, attempt=2))).duplicates == 1
+        (claimed,) = (await s.claim(fire, worker="right")).claimed
+        assert (claimed.attempt, (await s.claim(fire, worker="right")).duplicates) == (1, 1)
+        assert (await s.store.settle([_told(claimed)])).by_state == {"succeeded": 1}
+
+
+@trio_test
+async def test_what_another_worker_fetches_obeys_every_limit(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.claim(fire_of(job), fire_of(job, 1), tasks=frozenset())
+        fires = [fire for fire, _ in await s.store.held_for_workers("short", {"work"}, 10)]
+        assert [fire.execution_id for fire in fires] == sorted(fire.execution_id for fire in fires)
+        await rig.run(pause_task, "t", "work", "ada")
+        await s.claim(fires[0])
+        await rig.run(resume_task, "t", "work")
+        await rig.run(delete_job, "t", job.job_id)
+        assert (await s.claim(*fires)).claimed == []
+        assert {state for state, *_ in await s.states()} == {"skipped"}
+
+
+@trio_test
+async def test_of_a_deleted_job_everything_that_is_held_ends(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job, other = await s.create(every="10s"), await s.create(every="10s")
+        await rig.run(pause_task, "t", "work", "ada")
+        await s.claim(*(fire_of(job, at) for at in range(7)), fire_of(other))
+        await rig.run(partial(skip_held, most=3), job.job_id)  # As deleting it does, of a thousand.
+        assert (await s.reasons()).count("skipped") == 3
+        for left in (2, 1, 1):
+            await rig.run(partial(sweep_held, most=3), list(ALL), FIRST_PAGES)
+            assert (await s.reasons()).count("task_paused") == left
+
+
+@trio_test
 async def test_a_tenant_without_retries_left_gets_none(rig: LoopRig, clock: MockClock | None) -> None:
     async with scene(rig) as s:
         job = await s.create(every="10s")
@@ -299,6 +352,28 @@ async def test_a_tenant_without_retries_left_gets_none(rig: LoopRig, clock: Mock
         settled = await s.store.settle(failed)
         assert settled.tallies == {WORK: Tally(1, 1, 1, 0)}
         assert await s.states() == [("retry_wait", None, 2), ("dead", "retry_budget", 1)]
+
+
+@trio_test
+async def test_a_time_out_that_the_sweep_ends_counts_like_one_that_was_reported(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(every="10s")
+        await s.running(job)
+        await rig.overrun(by_s=20, heard_s_ago=2)
+        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
+        assert (swept.by_state, swept.tallies) == ({"retry_wait": 1}, {WORK: Tally(1, 1, 1, 1)})
+        await s.store.tally({TaskName("t", "other"): Tally(firsts=1, retries=22)}, 1)
+        await s.running(job, 1)
+        await rig.overrun(by_s=20, heard_s_ago=2)
+        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
+        assert (swept.by_state, swept.tallies) == ({"dead": 1}, {WORK: Tally(1, 1, 1, 0)})
+        assert await s.states() == [("retry_wait", None, 2), ("dead", "retry_budget", 1)]
+        await s.running(job, 2)
+        await rig.end_leases()
+        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
+        assert (swept.by_state, swept.tallies) == ({"queued": 1}, {})  # A lost worker is no run that failed.
 
 
 @trio_test

@@ -177,7 +177,7 @@ async def by_two_crashed_workers(s: Scene, job: JobRow, run: Claimed) -> None:
 
 async def by_hanging(s: Scene, job: JobRow, run: Claimed) -> None:
     await s.rig.hang()
-    assert await s.store.sweep_lost(list(ALL), NOWHERE) == {"dead": 1}
+    assert (await s.store.sweep_lost(list(ALL), NOWHERE)).by_state == {"dead": 1}
 
 
 WAYS_OUT: list[WayOut] = [

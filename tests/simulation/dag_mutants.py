@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from shardwheel.dag_run import Ended, Readiness, TaskStand
-from shardwheel.execution import TERMINAL_STATES, Resolved
+from shardwheel.execution import TERMINAL_STATES, Resolved, Settled
 from shardwheel.memory import claim_statements, rows
 from shardwheel.memory.claim_statements import Chosen
 from shardwheel.memory.connection import STATEMENTS, Given, Written
@@ -121,9 +121,9 @@ def counted_twice() -> Sequence[Any]:
 def begun_again() -> Sequence[Any]:
     right, start = claim_statements.may_write, STATEMENTS["dag_start"]
 
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
+    def may_write(said: Any, job: JobRow, row: Execution | None, tasks: list[str]) -> bool:
         runs = row is not None and row.state == "running" and job.kind == "dag"
-        return runs or right(said, job, row)
+        return runs or right(said, job, row, tasks)
 
     def anew(transaction: Transaction, given: Given) -> list[Any]:
         for run_id in given["execution_ids"]:
@@ -162,13 +162,13 @@ def doomed_untold() -> Sequence[Any]:
 
 @mutant("the children of a task that the sweep ended are not told")
 def lost_untold() -> Sequence[Any]:
-    apply_decisions = settle.apply_decisions
+    end_attempts = settle.end_attempts
 
-    def untold(*args: Any, **kwargs: Any) -> settle.Applied:
+    def untold(*args: Any, **kwargs: Any) -> Settled:
         with patch.object(settle, "resolve", lambda *args: Resolved()):
-            return apply_decisions(*args, **kwargs)
+            return end_attempts(*args, **kwargs)
 
-    return [patch.object(sweep, "apply_decisions", untold)]
+    return [patch.object(sweep, "end_attempts", untold)]
 
 
 @mutant("the children of what was completed or skipped by hand are not told")

@@ -79,7 +79,7 @@ def resume_settles() -> Sequence[Any]:
 
 @mutant("the claim does not look at schedule_no")
 def any_schedule_no() -> Sequence[Any]:
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
+    def may_write(said: Any, job: JobRow, row: Execution | None, tasks: list[str]) -> bool:
         return row is None or (row.state in WAITING_STATES and row.attempt == said.attempt and not said.skip)
 
     return [patch.object(claim_statements, "may_write", may_write)]
@@ -92,7 +92,7 @@ def by_version() -> Sequence[Any]:
     def with_version(job: rows.StoredJob) -> JobEntry:
         return entry(job)._replace(schedule_no=job.row.version)
 
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
+    def may_write(said: Any, job: JobRow, row: Execution | None, tasks: list[str]) -> bool:
         if row is None:
             return bool(said.schedule_no == job.version)
         return row.state in WAITING_STATES and row.attempt == said.attempt and not said.skip
@@ -114,7 +114,7 @@ def by_version() -> Sequence[Any]:
 
 @mutant("the claim takes what runs already")
 def takes_what_runs() -> Sequence[Any]:
-    def may_write(said: Any, job: JobRow, row: Execution | None) -> bool:
+    def may_write(said: Any, job: JobRow, row: Execution | None, tasks: list[str]) -> bool:
         if row is None:
             return bool(said.schedule_no == job.schedule_no)
         return row.state in (*WAITING_STATES, "running") and row.attempt == said.attempt and not said.skip
@@ -135,9 +135,11 @@ def without_for_share() -> Sequence[Any]:
 def stale_is_skipped() -> Sequence[Any]:
     choose = claim_statements.choose
 
-    def first(rivals: list[Said], jobs: dict[bytes, JobRow | None], row: Execution | None) -> Said | None:
+    def first(
+        rivals: list[Said], jobs: dict[bytes, JobRow | None], row: Execution | None, tasks: list[str]
+    ) -> Said | None:
         stale = rivals[0]._replace(skip=True, skip_reason="paused")
-        right = choose(rivals, jobs, row)
+        right = choose(rivals, jobs, row, tasks)
         return stale if right is None and row is None and jobs[stale.job_id] is not None else right
 
     return [patch.object(claim_statements, "choose", first)]

@@ -107,7 +107,7 @@ def test_what_runs_again_is_found_again(gate: Gate) -> None:
     sweep_claims(gate.conn, ALL)
     assert claims(gate) == [{claimed.execution_id}] and len(again) == 1
     gate.conn.execute(END_LEASES)
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"queued": 1}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"queued": 1}
 
 
 def test_a_claim_made_while_another_is_cleared_away_is_not_missed(gate: Gate) -> None:
@@ -119,7 +119,7 @@ def test_a_claim_made_while_another_is_cleared_away_is_not_missed(gate: Gate) ->
         sweep.commit()
     assert claims(gate) == [{claimed.execution_id}]
     gate.conn.execute(END_LEASES)
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"queued": 1}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"queued": 1}
 
 
 def test_the_apis_role_changes_executions_without_a_right_to_claims(gate: Gate) -> None:
@@ -167,7 +167,7 @@ def test_what_was_there_before_the_migration_is_found_after_it(database: str, tm
         for state, fire in rows.items():
             row = before.row(fire)
             assert row is not None and row["pending"] == (state if state in PENDING else None)
-        assert sweep_lost(conn, ALL, NOWHERE) == {"queued": 1}
+        assert sweep_lost(conn, ALL, NOWHERE).by_state == {"queued": 1}
         before.close()
 
 

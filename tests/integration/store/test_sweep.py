@@ -47,10 +47,10 @@ def test_what_a_dead_worker_held_comes_back_without_a_failure_and_its_late_resul
     gate: Gate,
 ) -> None:
     claimed = running(gate)
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {}
     end_leases(gate)
-    assert sweep_lost(gate.conn, [8], NOWHERE) == {}
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"queued": 1}
+    assert sweep_lost(gate.conn, [8], NOWHERE).by_state == {}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"queued": 1}
     row = gate.row(claimed)
     assert row is not None
     assert (row["attempt"], row["failures"], row["crashes"], row["reason"]) == (2, 0, 1, "worker_crashed")
@@ -65,7 +65,7 @@ def test_an_execution_that_kills_two_workers_is_poison(gate: Gate) -> None:
     sweep_lost(gate.conn, ALL, NOWHERE)
     gate.claim(gate.fire(schedule_no=0, attempt=2))
     end_leases(gate)
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"dead": 1}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"dead": 1}
     assert gate.state(claimed) == ("dead", "poison", 2)
     assert gate.conn.execute("SELECT count(*) FROM shardwheel.dead_letters").fetchone() == (1,)
 
@@ -80,7 +80,7 @@ def test_a_heartbeat_extends_the_lease_tells_of_a_cancel_and_of_what_is_lost(gat
     beat = heartbeat(gate.conn, held, "short", "g")
     assert set(beat.ours) == {first.execution_id, second.execution_id}
     assert set(beat.to_stop) == {second.execution_id}
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {}
 
 
 def test_a_result_that_lags_is_waited_for(gate: Gate) -> None:
@@ -88,18 +88,18 @@ def test_a_result_that_lags_is_waited_for(gate: Gate) -> None:
     held = Held(claimed.execution_id, claimed.attempt, claimed.claim_token, topic_partition=3, offset=10)
     heartbeat(gate.conn, [held], "short", "generation")
     end_leases(gate)
-    assert sweep_lost(gate.conn, ALL, ResultsStand("generation", {3: 10})) == {}
-    assert sweep_lost(gate.conn, ALL, ResultsStand("generation", {3: 11})) == {"queued": 1}
+    assert sweep_lost(gate.conn, ALL, ResultsStand("generation", {3: 10})).by_state == {}
+    assert sweep_lost(gate.conn, ALL, ResultsStand("generation", {3: 11})).by_state == {"queued": 1}
     again = gate.claim(gate.fire(schedule_no=0, attempt=2)).claimed[0]
     heartbeat(gate.conn, [held._replace(attempt=2, claim_token=again.claim_token)], "short", "generation")
     end_leases(gate)
-    assert sweep_lost(gate.conn, ALL, ResultsStand("another", {3: 10})) == {"dead": 1}
+    assert sweep_lost(gate.conn, ALL, ResultsStand("another", {3: 10})).by_state == {"dead": 1}
 
 
 def test_a_worker_that_hangs_past_the_time_out_is_overruled(gate: Gate) -> None:
     claimed = running(gate)
     gate.conn.execute("UPDATE shardwheel.executions SET timeout_at = now() - interval '1 hour'")
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"retry_wait": 1}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"retry_wait": 1}
     row = gate.row(claimed)
     assert row is not None and (row["failures"], row["crashes"]) == (1, 0)
 
@@ -109,7 +109,7 @@ def test_a_change_of_pool_ends_no_attempt(gate: Gate) -> None:
     gate.update(gate.job_id, pool="medium", timeout_ms=60_000)
     (claimed,) = gate.claim(gate.fire(), pool="medium").claimed
     gate.update(gate.job_id, pool="short")
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {}
     assert gate.state(claimed) == ("running", None, 1)
 
 
@@ -120,9 +120,9 @@ def test_a_dead_worker_is_no_time_out_of_what_it_held(gate: Gate) -> None:
     gate.conn.execute(
         "UPDATE shardwheel.executions SET lease_until = now() + interval '10 s'"
     )  # Heard 20 s ago.
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {}
     end_leases(gate)
-    assert sweep_lost(gate.conn, ALL, NOWHERE) == {"queued": 1}
+    assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {"queued": 1}
     row = gate.row(claimed)
     assert row is not None and (row["failures"], row["crashes"]) == (0, 1)
 
@@ -139,7 +139,7 @@ def test_a_late_result_and_the_sweep_meet_and_one_wins(gate: Gate) -> None:
     end_leases(gate)
     with gate.connect() as results:
         settle(results, [result_of(other)])
-        assert sweep_lost(gate.conn, ALL, NOWHERE) == {}
+        assert sweep_lost(gate.conn, ALL, NOWHERE).by_state == {}
         results.commit()
 
 

@@ -99,3 +99,22 @@ async def test_who_is_cancelled_while_it_waits_takes_nothing_along(clock: MockCl
         await trio.sleep(1)
         assert slots.taken == 0
         await slots.until_free()
+
+
+@trio_test
+async def test_two_that_wait_with_one_priority_both_get_slots(clock: MockClock) -> None:
+    async with open_slots(2) as (slots, nursery):
+        given: list[int] = []
+
+        async def want() -> None:
+            given.append(await slots.take(Priority.LOW, 2))
+            slots.free(given[-1])
+
+        assert await slots.take(Priority.HIGH, 2) == 2
+        for _ in range(3):
+            nursery.start_soon(want)
+        await trio.sleep(1)
+        assert given == []
+        slots.free(2)
+        await trio.sleep(1)
+        assert (given, slots.taken) == ([2, 2, 2], 0)

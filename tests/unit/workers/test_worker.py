@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,16 @@ from shardwheel.metrics import ABANDONED
 from shardwheel.ports import Message
 from shardwheel.service import Service
 from shardwheel.topics import RESULTS, RESULTS_GROUP, job_topic, job_topics, result_topics, workers_group
-from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome, Result, decode_result, encode_fire
+from shardwheel.wire import (
+    FORMAT_VERSION,
+    Fire,
+    FireKind,
+    Outcome,
+    Result,
+    decode_fire,
+    decode_result,
+    encode_fire,
+)
 from shardwheel.workers.worker import Worker
 from tests.unit.workers.rig import ListeningStore
 
@@ -35,6 +44,7 @@ class GrantingStore(ListeningStore):
         super().__init__()
         self.asked_to_stop: frozenset[bytes] = frozenset()
         self.lost: frozenset[bytes] = frozenset()
+        self.held: list[list[tuple[Fire, int]]] = []
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         await trio.sleep(0.1)
@@ -42,6 +52,9 @@ class GrantingStore(ListeningStore):
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
         return [_claimed(fire, token) for fire in fires]
+
+    async def held_for_workers(self, pool: str, tasks: Collection[str], most: int) -> list[tuple[Fire, int]]:
+        return self.held.pop() if self.held else []
 
     async def to_stop(self, worker: str) -> frozenset[bytes]:
         return self.asked_to_stop
@@ -159,6 +172,23 @@ async def test_it_takes_as_many_as_it_has_slots_and_more_when_they_are_free(cloc
         assert (rig.desk.began, rig.desk.now, rig.desk.most) == (23, 0, 5)
         assert await rig.committed() == 23
         assert {result.outcome for result in await rig.results()} == {Outcome.SUCCEEDED}
+
+
+@trio_test
+async def test_it_comes_for_what_others_had_no_handler_for_even_when_it_is_full(clock: MockClock) -> None:
+    async with working(slots=2) as rig:
+        await rig.publish(10)
+        await trio.sleep(5)
+        held = [decode_fire(_fire(number)) for number in (9_001, 9_002, 9_003)]
+        rig.store.held = [[(fire, Priority.NORMAL) for fire in held]]
+        await trio.sleep(5)
+        assert rig.desk.began == 2
+        rig.desk.go.set()
+        await trio.sleep(30)
+        assert (rig.desk.now, rig.desk.most) == (0, 2)
+        # Two slots for three of them: the third is found again at the next look.
+        assert sorted(rig.desk.order)[-2:] == [9_001, 9_002]
+        assert rig.desk.began == 12
 
 
 @trio_test
