@@ -6,7 +6,7 @@ ROOMS := wheel shard coordinator workers results api alerts compose bench
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check bench clean docs lock
+.PHONY: help setup demo test test-quick check bench bench-quick bench-all bench-peers clean docs lock
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -48,11 +48,23 @@ check: $(READY) ## format, lint, types, layers
 bench: $(READY) ## run the wheel benchmark (others: .venv/bin/shardctl bench --help)
 	@$(BIN)/shardctl bench wheel
 
+bench-quick: $(READY) ## today's ratios beside the committed ones, under 5 minutes; fails if one fell by over 30%
+	@$(BIN)/shardctl bench quick
+
+bench-peers: $(READY) ## the same work on other schedulers (their packages go into the user's cache)
+	@$(BIN)/shardctl bench peers
+
+bench-all: $(READY) ## every benchmark, for a quiet machine (hours; skips what was done today); writes docs/benchmarks.md
+	@$(BIN)/shardctl bench all
+
 docs: $(READY) ## write docs/reference anew from the code
 	@$(BIN)/python -m shardwheel.reference docs/reference
 
-lock: ## write requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.lock
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q
+lock: ## write the locks anew from pyproject.toml (needs uv)
+	$(COMPILE) --extra dev -o requirements.lock
+	$(COMPILE) --extra peers -c requirements.lock -o requirements-peers.lock
+	$(COMPILE) --extra peers-next -c requirements.lock -o requirements-peers-next.lock
 
 clean: ## remove what make made here (not the cache of jars, not data of `shardctl dev`)
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

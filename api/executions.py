@@ -7,6 +7,7 @@ from typing import Any
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
 from shardwheel.ids import id_of
 from shardwheel.store.execution_requests import cancel_on_record
@@ -20,7 +21,7 @@ SPAN_WORDS = (
     Word("to", "Scheduled before this time.", "2026-11-21T00:00:00Z"),
 )
 STATE_WORDS = (
-    Word("state", "queued, held, running, retry_wait, succeeded, dead, cancelled, …", "succeeded"),
+    Word("state", "As it stands.", "succeeded", tuple(ExecutionState)),
     Word("reason", "Why it is held, skipped or dead.", "paused"),
     Word("origin", "schedule, settled, trigger, backfill, dag or redrive.", "trigger"),
 )
@@ -30,13 +31,13 @@ async def list_(ask: Ask) -> Reply:
     return await paged(
         ask,
         list_executions,
-        _wanted(ask, job_id=None, task=ask.query.text("task"), tag=ask.query.text("tag")),
+        _wanted(ask, task=ask.query.text("task"), tag=ask.query.text("tag"), text=ask.query.text("q")),
     )
 
 
 async def list_of_job(ask: Ask) -> Reply:
     await find(ask)
-    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id, task=None, tag=None))
+    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id))
 
 
 async def get(ask: Ask) -> Reply:
@@ -102,6 +103,7 @@ ROUTES = (
             *STATE_WORDS,
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "Whose job has this tag.", "billing"),
+            Word("q", "A part of its job's name or task, in any case.", "mail"),
             *SPAN_WORDS,
         ),
     ),
@@ -131,7 +133,7 @@ ROUTES = (
         "Through `ctx.log`, oldest first; the last 64 KiB are kept.",
         views.LogPage,
         examples.page(examples.LOG_LINE),
-        query=(Word("attempt", "Of this attempt only.", 1),),
+        query=(Word("attempt", "Of this attempt only.", 1, most=MOST_ATTEMPTS),),
     ),
     Route(
         "POST",

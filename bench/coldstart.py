@@ -77,8 +77,8 @@ def measure_coldstart(dsn: str, count: int, seconds: float, say: Callable[[str],
     until_s = time.perf_counter() + seconds
     while not starts or time.perf_counter() < until_s:
         say(f"{count:,} jobs: reading alone, then cold start {len(starts) + 1}")
-        copy_s = _in_fresh_process(read_alone, dsn)
-        starts.append((_in_fresh_process(start_cold, dsn), copy_s))
+        copy_s = in_fresh_process(read_alone, dsn)
+        starts.append((in_fresh_process(start_cold, dsn), copy_s))
     start, copy_s = sorted(starts)[len(starts) // 2]
     return {
         "jobs": count,
@@ -88,13 +88,14 @@ def measure_coldstart(dsn: str, count: int, seconds: float, say: Callable[[str],
         "rss_bytes_per_job": round(start.grown_bytes / count, 1),
         "cpu_seconds": round(start.cpu_seconds, 3),
         "starts_s": [round(one.seconds, 3) for one, _ in starts],
-        "load_1_min": machine()["load_1_min"],
+        "ratios": [round(one.seconds / read_s, 3) for one, read_s in starts],
+        "machine": machine(),
     }
 
 
-def _in_fresh_process(work: Callable[[str], Answer], dsn: str) -> Answer:
+def in_fresh_process(work: Callable[[Any], Answer], argument: Any) -> Answer:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-        return alone.submit(work, dsn).result()
+        return alone.submit(work, argument).result()
 
 
 # --- In the fresh process -----------------------------------------------------------------------------
@@ -156,7 +157,7 @@ def print_result(report: Report) -> None:
     rows = [[one[name] for name in columns] for one in report]
     titles = ["jobs", "seconds to the first fire", "to read alone", "ratio", "bytes a job"]
     print_table("A cold start", titles, rows)
-    print_machine(machine())
+    print_machine(report[-1]["machine"])
 
 
 def picture(report: Report, path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from shardwheel.bench import campaign_commands, pauses
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
 from shardwheel.bench import e2e as e2e_bench
@@ -18,23 +17,17 @@ from shardwheel.bench import fire as fire_bench
 from shardwheel.bench import holds as holds_bench
 from shardwheel.bench import isolated as isolated_bench
 from shardwheel.bench import move as move_bench
-from shardwheel.bench import pauses
 from shardwheel.bench import shards as shards_bench
 from shardwheel.bench import sleepers as sleepers_bench
 from shardwheel.bench import tick as tick_bench
 from shardwheel.bench import wheel as wheel_bench
-from shardwheel.bench.report import print_json, say
+from shardwheel.bench.options import JsonOption, PlotOption, SecondsOption, answer, draw, parse_counts
+from shardwheel.bench.report import say
 from shardwheel.logs import set_up_logs
 
 app = typer.Typer(
     help="Measure: progress on standard error, the answer on standard output.", no_args_is_help=True
 )
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="How long to measure, about.")]
-PlotOption = Annotated[
-    Path | None, typer.Option("--plot", help="Draw a picture into this PNG file.", dir_okay=False)
-]
 
 
 @app.callback()
@@ -60,8 +53,8 @@ def wheel(
         shardctl bench wheel --json --plot wheel.png
     """
     result = wheel_bench.bench_wheel(seconds, say)
-    _answer(result, as_json, wheel_bench.print_result)
-    _draw(result, plot, wheel_bench.picture)
+    answer(result, as_json, wheel_bench.print_result)
+    draw(result, plot, wheel_bench.picture)
 
 
 @app.command()
@@ -73,8 +66,8 @@ def claim(as_json: JsonOption = False, seconds: SecondsOption = 20.0, plot: Plot
         shardctl bench claim --json --plot claim.png
     """
     result = claim_bench.bench_claim(seconds, say)
-    _answer(result, as_json, claim_bench.print_result)
-    _draw(result, plot, claim_bench.picture)
+    answer(result, as_json, claim_bench.print_result)
+    draw(result, plot, claim_bench.picture)
 
 
 @app.command()
@@ -86,8 +79,8 @@ def fire(as_json: JsonOption = False, seconds: SecondsOption = 40.0, plot: PlotO
         shardctl bench fire --json --plot fire.png
     """
     result = fire_bench.bench_fire(seconds, say)
-    _answer(result, as_json, fire_bench.print_result)
-    _draw(result, plot, fire_bench.picture)
+    answer(result, as_json, fire_bench.print_result)
+    draw(result, plot, fire_bench.picture)
 
 
 @app.command()
@@ -105,8 +98,8 @@ def tick(
         shardctl bench tick --held 333000 --rate 2000 --json --plot tick.png
     """
     result = tick_bench.bench_tick(held, rate, seconds, say)
-    _answer(result, as_json, tick_bench.print_result)
-    _draw(result, plot, tick_bench.picture)
+    answer(result, as_json, tick_bench.print_result)
+    draw(result, plot, tick_bench.picture)
 
 
 @app.command()
@@ -124,10 +117,9 @@ def coldstart(
 
         shardctl bench coldstart --jobs 333000,1000000 --json
     """
-    counts = [parse_count(part) for part in jobs.split(",")]
-    result = coldstart_bench.bench_coldstart(counts, seconds, say)
-    _answer(result, as_json, coldstart_bench.print_result)
-    _draw(result, plot, coldstart_bench.picture)
+    result = coldstart_bench.bench_coldstart(parse_counts(jobs), seconds, say)
+    answer(result, as_json, coldstart_bench.print_result)
+    draw(result, plot, coldstart_bench.picture)
 
 
 @app.command()
@@ -146,8 +138,8 @@ def e2e(
         shardctl bench e2e --json --plot e2e.png
     """
     result = e2e_bench.bench_e2e(jobs, seconds, say)
-    _answer(result, as_json, e2e_bench.print_result)
-    _draw(result, plot, e2e_bench.picture)
+    answer(result, as_json, e2e_bench.print_result)
+    draw(result, plot, e2e_bench.picture)
 
 
 @app.command()
@@ -165,8 +157,8 @@ def isolated(
         shardctl bench isolated --json
     """
     result = isolated_bench.bench_isolated(runs, say)
-    _answer(result, as_json, isolated_bench.print_result)
-    _draw(result, plot, isolated_bench.picture)
+    answer(result, as_json, isolated_bench.print_result)
+    draw(result, plot, isolated_bench.picture)
 
 
 @app.command()
@@ -187,8 +179,8 @@ def sleepers(
         shardctl bench sleepers --count 10000 --json
     """
     result = sleepers_bench.bench_sleepers(count, seconds, say)
-    _answer(result, as_json, sleepers_bench.print_result)
-    _draw(result, plot, sleepers_bench.picture)
+    answer(result, as_json, sleepers_bench.print_result)
+    draw(result, plot, sleepers_bench.picture)
 
 
 HeldOption = Annotated[int, typer.Option(min=1, help="Jobs of the mix, held by all shards together.")]
@@ -211,8 +203,8 @@ def holds(
         shardctl bench holds --held 100000 --json
     """
     result = holds_bench.bench_holds(held, jobs, rounds, say)
-    _answer(result, as_json, holds_bench.print_result)
-    _draw(result, plot, holds_bench.picture)
+    answer(result, as_json, holds_bench.print_result)
+    draw(result, plot, holds_bench.picture)
 
 
 class How(StrEnum):
@@ -239,8 +231,8 @@ def failover(
         shardctl bench failover --standby 0 --how stop --held 30000
     """
     result = failover_bench.bench_failover(held, seconds, standby, how.value, leader, say)
-    _answer(result, as_json, failover_bench.print_result)
-    _draw(result, plot, pauses.picture)
+    answer(result, as_json, failover_bench.print_result)
+    draw(result, plot, pauses.picture)
 
 
 @app.command()
@@ -257,8 +249,8 @@ def move(
         shardctl bench move --json
     """
     result = move_bench.bench_move(held, seconds, say)
-    _answer(result, as_json, move_bench.print_result)
-    _draw(result, plot, pauses.picture)
+    answer(result, as_json, move_bench.print_result)
+    draw(result, plot, pauses.picture)
 
 
 @app.command()
@@ -270,20 +262,13 @@ def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 45.0, plot: Pl
         shardctl bench enqueue --json --plot enqueue.png
     """
     result = enqueue_bench.bench_enqueue(seconds, say)
-    _answer(result, as_json, enqueue_bench.print_result)
-    _draw(result, plot, enqueue_bench.picture)
+    answer(result, as_json, enqueue_bench.print_result)
+    draw(result, plot, enqueue_bench.picture)
 
 
-def parse_count(text: str) -> int:
-    if not text.strip().isdigit() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is not a number of jobs", param_hint="--jobs")
-    return int(text)
-
-
-def _answer(result: Any, as_json: bool, print_result: Callable[[Any], None]) -> None:
-    (print_json if as_json else print_result)(result)
-
-
-def _draw(result: Any, plot: Path | None, picture: Callable[[Any, Path], None]) -> None:
-    if plot is not None:
-        picture(result, plot)
+app.command("peers")(campaign_commands.peers)
+app.command("herd")(campaign_commands.herd_of)
+app.command("growth")(campaign_commands.growth)
+app.command("quick")(campaign_commands.quick_of)
+app.command("all")(campaign_commands.all_of)
+app.command("page")(campaign_commands.page_of)

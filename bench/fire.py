@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ import confluent_kafka
 import trio
 
 from shardwheel.bench.embedded import embedded_kafka
-from shardwheel.bench.measure import machine
+from shardwheel.bench.measure import machine, spread
 from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
 from shardwheel.bench.stored import TOPIC_PARTITIONS, entries_of, hold
 from shardwheel.kafka import Kafka
@@ -36,6 +36,7 @@ from shardwheel.topics import job_topics
 
 HELD: Final = 100_000
 SHARDS: Final = (1, 2, 3)
+_REPEATS: Final = 3
 START_MS: Final = 1_795_003_200_000
 # So many fires a simulated second; a step of it is one tick, of about as many fires as a busy shard's.
 _RATE_PER_S: Final = 5_000.0
@@ -49,27 +50,39 @@ Report = dict[str, Any]
 Burst = Callable[[str, dict[int, Holding], float], float]
 
 
-def bench_fire(seconds: float, say: Callable[[str], None]) -> Report:
+def bench_fire(seconds: float, say: Callable[[str], None], shards: Sequence[int] = SHARDS) -> Report:
     with embedded_kafka(say) as bootstrap:
-        return measure_fire(bootstrap, seconds, say)
+        return measure_fire(bootstrap, seconds, say, shards=shards)
 
 
-def measure_fire(bootstrap: str, seconds: float, say: Callable[[str], None], held: int = HELD) -> Report:
+def measure_fire(
+    bootstrap: str,
+    seconds: float,
+    say: Callable[[str], None],
+    held: int = HELD,
+    shards: Sequence[int] = SHARDS,
+) -> Report:
+    """One shard and the bare loop in turn, several times: the medians, and the ratios' spread."""
     trio.run(Kafka(bootstrap).ensure_topics, job_topics(TOPIC_PARTITIONS))
-    each_s = seconds / (len(SHARDS) + 1)
-    by_shards: dict[str, int] = {}
-    bare = 0.0
-    for shards in SHARDS:
-        say(f"{shards} at once, {held:,} jobs each")
-        by_shards[str(shards)] = round(_at_once(shards, fire, bootstrap, held, each_s))
-        if shards == 1:
-            say("bare produce")
-            bare = _at_once(1, produce_bare, bootstrap, held, each_s)
+    each_s = seconds / (2 * _REPEATS + len(shards) - 1)
+    fires: list[float] = []
+    bares: list[float] = []
+    for turn in range(_REPEATS):
+        say(f"one shard with {held:,} jobs, then bare produce: {turn + 1} of {_REPEATS}")
+        fires.append(_at_once(1, fire, bootstrap, held, each_s))
+        bares.append(_at_once(1, produce_bare, bootstrap, held, each_s))
+    by_shards = {"1": round(spread(fires).median)}
+    for count in shards[1:]:
+        say(f"{count} at once, {held:,} jobs each")
+        by_shards[str(count)] = round(_at_once(count, fire, bootstrap, held, each_s))
+    ratios = spread(one / bare for one, bare in zip(fires, bares, strict=True))
     return {
         "fires_per_s": by_shards["1"],
-        "bare_produce_per_s": round(bare),
-        "ratio": round(by_shards["1"] / bare, 3),
+        "bare_produce_per_s": round(spread(bares).median),
+        "ratio": round(ratios.median, 3),
+        "ratio_spread": [round(ratios.low, 3), round(ratios.high, 3)],
         "by_shards": by_shards,
+        "runs": {"fires_per_s": [round(one) for one in fires], "bare_per_s": [round(one) for one in bares]},
         "machine": machine(),
     }
 

@@ -20,6 +20,7 @@ from shardwheel.bench.stored import once_entries, store
 from shardwheel.store.jobs import read_now_ms
 
 LIMIT_S: Final = 600.0
+_STOP_S: Final = 30.0
 _ROLES: Final = ("shard", "worker", "results")
 # By id, which begins with the time: looking at the progress should cost the database little.
 _PROGRESS: Final = b"""
@@ -72,12 +73,22 @@ class Loop:
         self._processes[role].kill()
         self._processes[role].wait()
 
+    def pid(self, role: str) -> int:
+        return self._processes[role].pid
+
     def resident_bytes(self, role: str) -> int:
-        return resident_bytes(self._processes[role].pid)
+        return resident_bytes(self.pid(role))
 
     def cpu_s(self, role: str) -> float:
         """CPU time of the process so far."""
-        return cpu_s(self._processes[role].pid)
+        return cpu_s(self.pid(role))
+
+    def stop(self) -> None:
+        """End all processes by their own way down: a shard hands over, a worker finishes what it holds."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            process.wait(_STOP_S)
 
     def close(self) -> None:
         for role in self._processes:
@@ -135,7 +146,19 @@ class Loop:
 @contextmanager
 def open_loop(servers: Servers, worker: Sequence[str] = (), **environment: str) -> Iterator[Loop]:
     """`worker`: options of the worker. What is given of the environment wins."""
-    usual = {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name} | {
+    with tempfile.TemporaryDirectory(prefix="shardwheel-bench-") as folder:
+        loop = Loop(Path(folder), servers.dsn, loop_environment(servers) | environment)
+        try:
+            for role in _ROLES:
+                loop.start(role, *(worker if role == "worker" else ()))
+            yield loop
+        finally:
+            loop.close()
+
+
+def loop_environment(servers: Servers) -> dict[str, str]:
+    """What the processes are told: these servers, and nothing of what the user has set."""
+    return {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name} | {
         "SHARDWHEEL_POSTGRES_DSN": servers.dsn,
         "SHARDWHEEL_ETCD_ENDPOINTS": servers.etcd,
         "SHARDWHEEL_KAFKA_BOOTSTRAP": servers.kafka,
@@ -144,11 +167,3 @@ def open_loop(servers: Servers, worker: Sequence[str] = (), **environment: str) 
         # A busy machine must not look like a dead shard.
         "SHARDWHEEL_LEASE_TTL_S": "10",
     }
-    with tempfile.TemporaryDirectory(prefix="shardwheel-bench-") as folder:
-        loop = Loop(Path(folder), servers.dsn, usual | environment)
-        try:
-            for role in _ROLES:
-                loop.start(role, *(worker if role == "worker" else ()))
-            yield loop
-        finally:
-            loop.close()

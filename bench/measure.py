@@ -13,15 +13,19 @@ Three habits, so that figures can be compared and believed:
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
 import sys
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from resource import getpagesize
 from time import thread_time_ns
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from shardwheel.bench.versions import versions
 
 
 class Spread(NamedTuple):
@@ -57,6 +61,8 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "load_1_min": round(os.getloadavg()[0], 2),
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
+        "versions": versions(),
     }
 
 
@@ -119,6 +125,14 @@ class Latencies:
                 return min(self._upper_us(bucket) / 1000, self.max_ms)
         return self.max_ms
 
+    def histogram(self) -> list[tuple[float, int]]:
+        """(upper end in ms, how many), two bars for each doubling: fine enough to be drawn."""
+        bars: dict[float, int] = {}
+        for bucket, times in sorted(self._buckets.items()):
+            upper_ms = _bar_ms(self._upper_us(bucket))
+            bars[upper_ms] = bars.get(upper_ms, 0) + times
+        return list(bars.items())
+
     def _bucket(self, latency_us: int) -> int:
         # Below 128 µs every microsecond has its own; above, the 7 leading bits choose.
         power = max(0, latency_us.bit_length() - 7)
@@ -128,3 +142,12 @@ class Latencies:
         """The largest latency that falls into a bucket."""
         power = max(0, bucket // self._CUTS - 1)
         return ((bucket - power * self._CUTS + 1) << power) - 1
+
+
+_BARS_A_DOUBLING: Final = 2
+
+
+def _bar_ms(latency_us: int) -> float:
+    """The upper end of the bar that a latency falls into."""
+    steps = math.ceil(math.log2(max(1, latency_us)) * _BARS_A_DOUBLING)
+    return float(f"{2 ** (steps / _BARS_A_DOUBLING) / 1000:.4g}")

@@ -17,7 +17,7 @@ import trio
 
 from shardwheel.bench.embedded import Servers
 from shardwheel.bench.measure import Latencies, machine
-from shardwheel.bench.report import Bars, save_picture
+from shardwheel.bench.report import Bars, Panel, save_picture
 from shardwheel.bench.shards import (
     Published,
     dues_of,
@@ -34,6 +34,7 @@ SECONDS: Final = 20.0
 _LEAD_MS: Final = 4_000
 # Of the seconds to measure, so much is calm before the fault.
 _CALM: Final = 0.25
+_BEFORE_MS, _TIMELINE_MS, _BAR_MS = 2_000, 10_000, 100
 
 LABELS: Final = {
     "gap_p50_s": "gap of a partition, p50, s",
@@ -109,10 +110,21 @@ def judge(
         "lost": len(due - seen),
         "skipped": len(published) - len(fires),
         "doubled_publishes": len(fires) - len(first),
+        "timeline": timeline(first.values(), spell.fault_ms),
         "calm_gap_p50_s": round(median(calm_s), 3),
         "calm_gap_max_s": round(max(calm_s), 3),
         "fires": len(first),
     }
+
+
+def timeline(fires: Iterable[Published], fault_ms: int) -> list[int]:
+    """How many were appended in each tenth of a second, from two before the fault to eight after it."""
+    bars = [0] * (_TIMELINE_MS // _BAR_MS)
+    for one in fires:
+        place = (one.at_ms - fault_ms + _BEFORE_MS) // _BAR_MS
+        if 0 <= place < len(bars):
+            bars[place] += 1
+    return bars
 
 
 def _gaps_s(fires: Iterable[Published], counts: Callable[[int, int], bool]) -> list[float]:
@@ -129,4 +141,15 @@ def _gaps_s(fires: Iterable[Published], counts: Callable[[int, int], bool]) -> l
 def picture(result: Report, path: Path) -> None:
     names = ["gap_p50_s", "gap_max_s", "calm_gap_max_s", "late_p99_s"]
     bars = {name.removesuffix("_s").replace("_", " "): float(result[name]) for name in names}
-    save_picture(path, "The partitions that were hit", [Bars("pauses and lateness", "s", bars)])
+    fires = [float(count) for count in result["timeline"]]
+    seconds = [(place * _BAR_MS - _BEFORE_MS) / 1000 for place in range(len(fires))]
+    line = Panel(
+        "Around the fault",
+        "s since the fault",
+        "fires in 0.1 s",
+        seconds,
+        {"affected partitions": fires},
+        log_x=False,
+        marker="",
+    )
+    save_picture(path, "The partitions that were hit", [line, Bars("pauses and lateness", "s", bars)])

@@ -6,9 +6,10 @@ Standard output holds the answer and nothing else; progress goes to standard err
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -28,11 +29,37 @@ def print_json(result: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n")
 
 
+class Tabled(NamedTuple):
+    """A table as it would be printed, for the page."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+_collected: ContextVar[list[Tabled] | None] = ContextVar("collected", default=None)
+
+
+def tables_of(print_result: Callable[[Any], None], result: Any) -> list[Tabled]:
+    """What a benchmark prints, without printing it."""
+    tables: list[Tabled] = []
+    token = _collected.set(tables)
+    try:
+        print_result(result)
+    finally:
+        _collected.reset(token)
+    return tables
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table with the first column to the left and all others, figures, to the right."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.append(Tabled(title, columns, [[figure(value) for value in row] for row in rows]))
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=not number)
     for row in rows:
         table.add_row(*(figure(value) for value in row))
     console = Console(highlight=False)
@@ -42,11 +69,22 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 def print_machine(machine: Mapping[str, Any]) -> None:
     """The small print below a table."""
-    Console(highlight=False).print(
-        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_1_min']}, "
-        f"{machine['system']}, Python {machine['python']}",
-        style="dim",
+    if _collected.get() is not None:
+        return
+    console = Console(highlight=False)
+    console.print(machine_line(machine), style="dim")
+    console.print(versions_line(machine), style="dim")
+
+
+def machine_line(machine: Mapping[str, Any]) -> str:
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_1_min']}, {machine['system']}, "
+        f"{machine['measured_at']}"
     )
+
+
+def versions_line(machine: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {text}" for name, text in machine["versions"].items())
 
 
 def figure(value: object) -> str:
@@ -56,12 +94,28 @@ def figure(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def markdown(table: Tabled) -> str:
+    """As a page shows it."""
+    lines = [
+        f"**{table.title}**\n",
+        _markdown_line(table.columns),
+        _markdown_line(["---", *("---:" for _ in table.columns[1:])]),
+        *map(_markdown_line, table.rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_line(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
 class Bars(NamedTuple):
     """One diagram of a picture: a bar for each named figure."""
 
     title: str
     y_label: str
     bars: Mapping[str, float]
+    log: bool = False
 
 
 class Panel(NamedTuple):
@@ -73,6 +127,8 @@ class Panel(NamedTuple):
     x: Sequence[float]
     lines: Mapping[str, Sequence[float]]
     log: bool = False
+    log_x: bool = True
+    marker: str = "o"
 
 
 def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None:
@@ -96,19 +152,28 @@ def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None
     picture.savefig(path, dpi=110)
 
 
+_MANY_BARS: Final = 5
+
+
 def _draw_bars(axes: Any, panel: Bars) -> None:
     drawn = axes.bar(list(panel.bars), list(panel.bars.values()))
     axes.bar_label(drawn, [figure(value) for value in panel.bars.values()])
     axes.set(title=panel.title, ylabel=panel.y_label)
+    if panel.log:
+        axes.set_yscale("log")
+    if len(panel.bars) > _MANY_BARS:
+        axes.tick_params(axis="x", labelrotation=60, labelsize="small")
     axes.grid(visible=True, axis="y", alpha=0.3)
 
 
 def _draw_lines(axes: Any, panel: Panel) -> None:
     for name, values in panel.lines.items():
-        axes.plot(panel.x, values, marker="o", label=name)
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label, xscale="log")
-    axes.set_xticks(panel.x, [figure(x) for x in panel.x])
-    axes.minorticks_off()
+        axes.plot(panel.x, values, marker=panel.marker, label=name)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    if panel.log_x:
+        axes.set_xscale("log")
+        axes.set_xticks(panel.x, [figure(x) for x in panel.x])
+        axes.minorticks_off()
     if panel.log:
         axes.set_yscale("log")
     else:

@@ -12,39 +12,26 @@ time, as often, from the call to the acknowledgement.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
 from shardwheel.bench.embedded import embedded_kafka
+from shardwheel.bench.firing import READ_LIMIT_S, expected_of, fire_for, plain, read_back, warm
 from shardwheel.bench.measure import Latencies, machine
-from shardwheel.bench.report import Bars, print_machine, print_table, save_picture
+from shardwheel.bench.report import Bars, figure, print_machine, print_table, save_picture
 from shardwheel.bench.stored import TOPIC_PARTITIONS, entries_of, hold
-from shardwheel.ids import fire_id
-from shardwheel.job import JobEntry
 from shardwheel.kafka import Kafka
-from shardwheel.ports import Message, Producer
-from shardwheel.schedule import schedule_of
 from shardwheel.service import quieten_collector
-from shardwheel.shard.holding import Holding
-from shardwheel.shard.ledger import Ledger
 from shardwheel.shard.shard import TICK_S
-from shardwheel.shard.ticker import Ticker
-from shardwheel.timing import Timing
-from shardwheel.topics import job_topic, job_topics
-from shardwheel.wire import decode_fire
+from shardwheel.topics import job_topics
 
 HELD: Final = 333_000
 RATE_PER_S: Final = 2_000.0
 START_MS: Final = 1_795_003_200_000
-_FIRES_TOPIC: Final = job_topic("short", 2)
-# A topic that the shard's fires do not use, and messages about as large as they are.
-_PLAIN_TOPIC: Final = job_topic("long", 3)
-_PLAIN_VALUE: Final = bytes(80)
-_READ_LIMIT_S: Final = 600.0
 
 Report = dict[str, Any]
 
@@ -66,10 +53,10 @@ async def measure_tick(
     say("the producer alone")
     bare = await _bare(bus, rate_per_s, seconds / 4)
     say(f"firing {rate_per_s:g} a second")
-    log, through_ms = await _fire(bus, holdings, seconds)
+    log, through_ms = await fire_for(bus, holdings, START_MS, seconds)
     say("reading the topics back")
-    found = await _read_back(bus)
-    expected = _expected(entries, through_ms)
+    found = await read_back(bus)
+    expected = expected_of(entries, START_MS, through_ms)
     latencies = log.latencies()
     return {
         "held": held,
@@ -82,98 +69,9 @@ async def measure_tick(
         "doubled": sum(found.values()) - len(found),
         "unexpected": len(found.keys() - expected),
         "fires": latencies.count,
+        "histogram_ms": latencies.histogram(),
         "machine": machine(),
     }
-
-
-# --- The shard ----------------------------------------------------------------------------------------
-
-
-class _Log:
-    """A producer that notes what was published under which ticket, and when that was acknowledged."""
-
-    def __init__(self, now_ms: Callable[[], float], producer: Producer) -> None:
-        self.producer = producer
-        self._now_ms = now_ms
-        self._published: list[tuple[int, Sequence[Message]]] = []
-        self._acknowledged: list[tuple[int, float]] = []
-
-    def publish(self, messages: Sequence[Message]) -> int:
-        ticket = self.producer.publish(messages)
-        self._published.append((ticket, messages))
-        return ticket
-
-    def note(self, ticket: int) -> None:
-        self._acknowledged.append((ticket, self._now_ms()))
-
-    def latencies(self) -> Latencies:
-        """Of every message, from its fire time; worked out after the run, not during it."""
-        latencies = Latencies()
-        moments = iter(self._acknowledged)
-        acknowledged, at_ms = next(moments)
-        for ticket, messages in self._published:
-            while acknowledged < ticket:
-                acknowledged, at_ms = next(moments)
-            for message in messages:
-                latencies.record(at_ms - decode_fire(message.value).due_ms)
-        return latencies
-
-    @property
-    def acknowledged(self) -> int:
-        return self.producer.acknowledged
-
-    @property
-    def room(self) -> int:
-        return self.producer.room
-
-    async def wait_acknowledged(self, ticket: int) -> None:
-        await self.producer.wait_acknowledged(ticket)
-
-    async def close(self) -> None:
-        await self.producer.close()
-
-
-def _clock() -> Callable[[], float]:
-    begun_s = time.monotonic()
-    return lambda: START_MS + (time.monotonic() - begun_s) * 1000
-
-
-async def _fire(bus: Kafka, holdings: dict[int, Holding], seconds: float) -> tuple[_Log, int]:
-    """Tick for so long; what was noted, and through which time everything was fired."""
-    watchers: list[Callable[[int], None]] = []
-
-    def acknowledged(ticket: int) -> None:
-        for watcher in watchers:
-            watcher(ticket)
-
-    producer = bus.producer(on_acknowledged=acknowledged)
-    try:
-        await _warm(producer)
-        now_ms = _clock()
-        log = _Log(now_ms, producer)
-        ticker = Ticker(holdings, Ledger(), log, now_ms=now_ms)
-        watchers += [log.note, ticker.acknowledged]
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            ticker.tick(1)
-            await trio.sleep(TICK_S)
-        ticker.tick(1)
-        await ticker.all_acknowledged()
-    finally:
-        await producer.close()
-    return log, max(holding.wheel.stand_ms for holding in holdings.values())
-
-
-async def _warm(producer: Producer) -> None:
-    """The driver asks the broker for an id of its own before it sends anything: not the fires' business."""
-    await producer.wait_acknowledged(producer.publish(_plain(0, 1)))
-
-
-def _plain(first: int, count: int) -> list[Message]:
-    return [
-        Message(_PLAIN_TOPIC, number % TOPIC_PARTITIONS, bytes(16), _PLAIN_VALUE)
-        for number in range(first, first + count)
-    ]
 
 
 # --- The reference ------------------------------------------------------------------------------------
@@ -191,50 +89,21 @@ async def _bare(bus: Kafka, rate_per_s: float, seconds: float) -> Latencies:
 
     producer = bus.producer(on_acknowledged=acknowledged)
     try:
-        await _warm(producer)
+        await warm(producer)
         sent, begun_s = 0, time.monotonic()
         while sent < int(seconds * rate_per_s):
             now_s = time.monotonic()
             count = int((now_s - begun_s) * rate_per_s) - sent
             if count:
-                under_way.append((producer.publish(_plain(sent, count)), now_s, count))
+                under_way.append((producer.publish(plain(sent, count)), now_s, count))
                 sent += count
             await trio.sleep(TICK_S)
-        with trio.fail_after(_READ_LIMIT_S):
+        with trio.fail_after(READ_LIMIT_S):
             while under_way:
                 await trio.sleep(TICK_S)
     finally:
         await producer.close()
     return latencies
-
-
-# --- What was fired, and what should have been --------------------------------------------------------
-
-
-async def _read_back(bus: Kafka) -> Counter[bytes]:
-    """The execution ids of all that the topic of the mix holds."""
-    found: Counter[bytes] = Counter()
-    count = sum((await bus.end_offsets([_FIRES_TOPIC])).values())
-    consumer = bus.consumer(f"bench-{time.monotonic_ns()}", [_FIRES_TOPIC])
-    try:
-        with trio.fail_after(_READ_LIMIT_S):
-            while found.total() < count:
-                records = await consumer.take(5_000, 1.0)
-                found.update(decode_fire(record.value).execution_id for record in records)
-    finally:
-        await consumer.close()
-    return found
-
-
-def _expected(entries: Sequence[JobEntry], through_ms: int) -> set[bytes]:
-    """The ids of all times that the schedules have in the run, computed without wheel or holding."""
-    return {
-        fire_id(entry.job_id, entry.partition, at_ms)
-        for entry in entries
-        for at_ms in Timing(
-            schedule_of(entry.schedule), entry.anchor_ms, entry.start_ms, entry.last_ms
-        ).times_between(START_MS, through_ms)
-    }
 
 
 def print_result(result: Report) -> None:
@@ -256,4 +125,12 @@ def picture(result: Report, path: Path) -> None:
     labels = {"p50_ms": "p50", "p99_ms": "p99", "max_ms": "longest", "bare_ack_p99_ms": "bare p99"}
     bars = {label: float(result[name]) for name, label in labels.items()}
     title = f"{result['held']:,} held, {result['rate']:g} fires a second"
-    save_picture(path, title, [Bars("Fire time to acknowledgement", "ms", bars)])
+    histogram = {figure(upper_ms): float(count) for upper_ms, count in result["histogram_ms"]}
+    save_picture(
+        path,
+        title,
+        [
+            Bars("Fire time to acknowledgement", "ms", bars),
+            Bars("How many, by latency (upper end in ms)", "fires", histogram, log=True),
+        ],
+    )

@@ -31,6 +31,7 @@ def test_symlinks_and_package_dir_say_the_same() -> None:
 
 def test_every_package_of_the_tree_is_listed() -> None:
     own = {path.parent.name for path in (ROOT / "shardwheel").glob("*/__init__.py")}
+    own |= {f"{path.parts[-3]}.{path.parts[-2]}" for path in (ROOT / "shardwheel").glob("*/*/__init__.py")}
     listed = {name.partition(".")[2] for name in setuptools_table()["packages"]} - {""}
     assert listed == own
 

@@ -8,6 +8,7 @@ import pytest
 from shardwheel.bench.claim import measure_claim, print_result
 from shardwheel.bench.stored import entries_of, store
 from shardwheel.store import feed
+from tests.unit.bench.contract import assert_contract
 
 NOON_MS = 1_795_003_200_000
 
@@ -17,6 +18,7 @@ def test_the_gate_is_measured_in_both_batch_sizes(
     migrated_database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = measure_claim(migrated_database, 0.1, lambda _: None, jobs=600)
+    assert_contract("claim", result)
     for field in ("claims_per_s", "settles_per_s", "bare_inserts_per_s"):
         assert set(result[field]) == {"100", "500"}
         assert all(rate > 0 for rate in result[field].values())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardwheel.bench import coldstart
+from tests.unit.bench.contract import assert_contract
 
 
 @pytest.mark.servers
@@ -16,6 +17,7 @@ def test_a_fresh_process_loads_and_fires(
     # Enough jobs that some are due within a second or so.
     coldstart.fill(migrated_database, 3_000)
     figures = coldstart.measure_coldstart(migrated_database, 3_000, 0.1, lambda _: None)
+    assert_contract("coldstart", [figures])
     assert figures["jobs"] == 3_000
     assert figures["seconds"] > 0
     assert figures["copy_seconds"] > 0

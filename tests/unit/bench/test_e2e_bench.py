@@ -11,6 +11,7 @@ from shardwheel.bench import e2e
 from shardwheel.bench.embedded import Servers
 from shardwheel.compose.etcd import EtcdServer
 from shardwheel.compose.kafka import KafkaServer
+from tests.unit.bench.contract import assert_contract
 
 
 @pytest.mark.servers
@@ -23,6 +24,7 @@ def test_the_whole_loop_is_measured(
 ) -> None:
     servers = Servers(migrated_database, etcd_server.endpoint, own_kafka().bootstrap)
     result = e2e.measure_e2e(servers, 20, 0.1, lambda _: None, kill=())
+    assert_contract("e2e", result)
     assert (result["lost"], result["doubled"]) == (0, 0)
     assert 0 < result["p50_ms"] <= result["p99_ms"]
     assert result["per_s"] > 0

@@ -14,6 +14,7 @@ from shardwheel.compose.dev import open_stack
 from shardwheel.compose.services import Wish
 from shardwheel.http import Answer, address_of, listen, serve
 from shardwheel.settings import Settings
+from tests.unit.bench.contract import assert_contract
 
 FIELDS = {
     *("connections", "batch100_p50_ms", "batch100_p99_ms", "batch_jobs_per_s"),
@@ -34,6 +35,7 @@ def test_the_fields_of_the_contract(
             return await trio.to_thread.run_sync(measure_enqueue, stack, 0.9, lambda _: None, 3)
 
     result = trio.run(bench)
+    assert_contract("enqueue", result)
     assert set(result) == FIELDS
     assert set(result["connections"]) == {"1", "16", "64"}
     assert all(set(one) == {"p50_ms", "p99_ms", "per_s"} for one in result["connections"].values())

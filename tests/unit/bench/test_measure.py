@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from shardwheel.bench.measure import Latencies, repeat, spread
+from shardwheel.bench.measure import Latencies, machine, repeat, spread
 
 
 def test_percentiles_are_right_to_two_percent() -> None:
@@ -31,6 +31,23 @@ def test_histograms_of_several_processes_add_up() -> None:
     assert one.count == both.count == 7
     assert [one.percentile_ms(p) for p in (10, 50, 100)] == [both.percentile_ms(p) for p in (10, 50, 100)]
     assert one.percentile_ms(50) == 5.0 or abs(one.percentile_ms(50) - 5.0) < 0.1
+
+
+def test_a_histogram_counts_all_and_puts_each_below_its_upper_end() -> None:
+    latencies = Latencies()
+    for value_ms in (0.001, 0.5, 0.9, 8.0, 8.1, 1_000.0):
+        latencies.record(value_ms)
+    bars = latencies.histogram()
+    assert sum(count for _, count in bars) == 6
+    assert [upper_ms for upper_ms, _ in bars] == sorted(upper_ms for upper_ms, _ in bars)
+    assert bars[-1][0] >= 1_000.0
+    assert sum(count for upper_ms, count in bars if upper_ms < 8.0) == 3
+
+
+def test_a_report_names_machine_time_and_versions() -> None:
+    about = machine()
+    assert {"python", "PostgreSQL", "etcd", "Kafka", "psycopg", "confluent-kafka"} <= set(about["versions"])
+    assert about["measured_at"].endswith("Z")
 
 
 def test_an_empty_histogram_and_an_early_latency() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
-from shardwheel.bench.pauses import Spell, judge
+from shardwheel.bench.measure import machine
+from shardwheel.bench.pauses import Spell, judge, picture, timeline
 from shardwheel.bench.shards import PACE_MS, Published, dues_of, paced_entries
 from shardwheel.ids import fire_id
 from shardwheel.partition import partition_of
 from shardwheel.wire import Fire, FireKind
+from tests.unit.bench.contract import assert_contract
 
 START_MS = 1_795_003_200_000
 
@@ -42,6 +45,7 @@ def test_a_pause_is_judged_by_partition_and_by_when_it_ended() -> None:
     assert found["gap_max_s"] == 0.898
     assert found["gap_p50_s"] == (0.898 + 0.1) / 2
     assert found["calm_gap_max_s"] == 0.1
+    assert sum(found["timeline"]) == len(fires)
     assert 0.75 < found["late_p99_s"] <= 0.8
 
 
@@ -62,3 +66,24 @@ def test_a_pause_counts_if_it_began_before_the_end_however_long_it_lasts_and_not
     assert judge(within, dues, Spell(START_MS + 500, START_MS + 1_000))["gap_max_s"] == 0.6
     after = [one for one in fires if one.at_ms <= START_MS + 1_200 or one.at_ms >= START_MS + 2_000]
     assert judge(after, dues, Spell(START_MS + 500, START_MS + 1_000))["gap_max_s"] == 0.1
+
+
+def test_what_is_judged_has_the_fields_of_the_contract(tmp_path: Path) -> None:
+    (entry, _) = paced_entries([3], START_MS)
+    dues = dues_of([entry], START_MS + 999)
+    fires = [published(entry.job_id, 3, due, due + 1) for due in dues[entry.job_id]]
+    told = {"standby": 1, "machine": machine(), "partitions": 1}
+    found = judge(fires, dues, Spell(START_MS + 500, START_MS + 999)) | told
+    assert_contract("failover", found)
+    assert_contract("move", found)
+    picture(found, tmp_path / "pauses.png")
+    assert (tmp_path / "pauses.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_timeline_is_empty_while_nothing_is_fired() -> None:
+    (entry, _) = paced_entries([3], START_MS)
+    fires = [published(entry.job_id, 3, START_MS, START_MS + at_ms) for at_ms in (0, 50, 1_000, 60_000)]
+    bars = timeline(fires, START_MS + 500)
+    assert (len(bars), sum(bars)) == (100, 3)
+    assert bars[15] == 2
+    assert bars[25] == 1

@@ -14,6 +14,7 @@ from shardwheel.bench.filling import STAND_MS, Filling
 from shardwheel.bench.footprint import footprint
 from shardwheel.bench.turning import turn_wheels
 from shardwheel.errors import UsageError
+from tests.unit.bench.contract import assert_contract
 
 SMALL = (1_024,)
 
@@ -27,22 +28,8 @@ def result() -> wheel.Result:
 
 
 def test_the_answer_has_the_fields_of_the_contract(result: wheel.Result) -> None:
-    sizes = {"1024"}
     assert result["held"] == list(SMALL)
-    for field in (
-        "bytes_per_entry",
-        "insert_us",
-        "cancel_us",
-        "advance_us_per_due",
-        "touches_per_due",
-        "longest_advance_ms",
-    ):
-        assert set(result[field]) == sizes
-    assert {name: set(figures) for name, figures in result["heapq"].items()} == {
-        "insert_us": sizes,
-        "pop_us": sizes,
-    }
-    assert set(result["cron_next_us"]) == {"ours", "croniter", "cronsim"}
+    assert_contract("wheel", result, held={"1024"})
 
 
 def test_json_is_all_that_standard_output_holds(

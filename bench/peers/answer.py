@@ -1,0 +1,106 @@
+"""How `bench peers` answers people: a table, and a picture of what can be drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from shardwheel.bench.report import Bars, figure, print_machine, print_table, save_picture
+
+Report = list[dict[str, Any]]
+OURS: Final = "shardwheel"
+# Column → how it is read from an entry, and whether more is better.
+_PLAIN: Final = {
+    "herd, started/s": ("fire_per_s", True),
+    "late p99 at 100/s, ms": ("lateness_p99_ms", False),
+    "restart, s": ("restart_s", False),
+    "end to end/s": ("e2e_per_s", True),
+    "  recurring/s": ("e2e_recurring_per_s", True),
+}
+
+
+def columns() -> list[str]:
+    return ["peer", *_PLAIN]
+
+
+def rows_of(report: Report) -> list[list[object]]:
+    return [
+        [f"{one['peer']} {one['version']}".strip(), *(shown(one, name) for name, _ in _PLAIN.values())]
+        for one in report
+    ]
+
+
+def shown(entry: dict[str, Any], name: str) -> str:
+    """A figure; "can't" if the reason says so; a dash if it was not asked for."""
+    value = entry.get(name)
+    if value is not None:
+        return figure(value)
+    row = {
+        "fire_per_s": "herd",
+        "lateness_p99_ms": "pace",
+        "restart_s": "restart",
+        "e2e_per_s": "once",
+        "e2e_recurring_per_s": "repeated",
+    }[name]
+    reasons = [why for what, why in entry["cannot"].items() if what.split()[0] == row]
+    if not reasons:
+        return "–"
+    return "not finished" if "did not finish" in reasons[0] else "can't"
+
+
+RECURRING_COLUMNS: Final = ("load, s", "bytes a job", "late p50, ms", "late p99, ms", "restart, s")
+_RECURRING: Final = ("load_s", "bytes_per_job", "lateness_p50_ms", "lateness_p99_ms", "restart_s")
+
+
+def recurring_rows(report: Report) -> list[list[object]]:
+    """One a peer and number of jobs."""
+    return [
+        [one["peer"], int(count), *(_cell(held, name) for name in _RECURRING)]
+        for one in report
+        for count, held in one["recurring"].items()
+    ]
+
+
+def _cell(held: dict[str, Any] | None, name: str) -> str:
+    value = (held or {}).get(name)
+    return "–" if value is None else figure(value)
+
+
+def ratios(report: Report) -> dict[str, dict[str, float]]:
+    """By peer and figure, how many times we are ahead."""
+    ours = next((one for one in report if one["peer"] == OURS), None)
+    if ours is None:
+        return {}
+    found: dict[str, dict[str, float]] = {}
+    for one in report:
+        for name, more_is_better in _PLAIN.values():
+            mine, theirs = ours.get(name), one.get(name)
+            if one is not ours and mine and theirs:
+                ratio = mine / theirs if more_is_better else theirs / mine
+                found.setdefault(one["peer"], {})[name] = round(ratio, 2)
+    return found
+
+
+def reasons(report: Report) -> list[list[object]]:
+    return [[f"{one['peer']}, {row}", why] for one in report for row, why in one["cannot"].items()]
+
+
+def print_result(report: Report) -> None:
+    print_table("The same work on each", columns(), rows_of(report))
+    if any(one["recurring"] for one in report):
+        titles = ["recurring jobs", "held", *RECURRING_COLUMNS]
+        print_table("Recurring jobs held", titles, recurring_rows(report))
+    if any(one["cannot"] for one in report):
+        print_table("What could not be done", ["", "why"], reasons(report))
+    if report:
+        print_machine(report[-1]["machine"])
+
+
+def picture(report: Report, path: Path) -> None:
+    """A diagram a figure, of those who have it."""
+    panels = []
+    for title, (name, _) in _PLAIN.items():
+        bars = {one["peer"]: float(one[name]) for one in report if one.get(name) is not None}
+        if bars:
+            panels.append(Bars(title.strip(), title.strip(), bars, log=True))
+    save_picture(path, "The same work on each", panels)
