@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import ssl
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,7 +37,12 @@ Ending = TypeVar("Ending", bound=EndingAnswer)
 
 
 class Calls:
-    """Never talks: the two clients do, each in its way."""
+    """Never talks: the two clients do, each in its way.
+
+    What is not given comes from `SHARDWHEEL_API_URL` and `SHARDWHEEL_TOKEN`, or from shardwheel.toml, when it
+    is needed. `tenant` is that of jobs in one's own transaction: over HTTP the token says whose they are.
+    `verify`: False, or the certificates to believe.
+    """
 
     def __init__(
         self,
@@ -46,12 +52,14 @@ class Calls:
         tenant: str = "default",
         timeout_s: float = 10.0,
         retry_s: float = 30.0,
+        verify: ssl.SSLContext | bool = True,
     ) -> None:
         self._base_url = base_url
         self._token = token
         self._tenant = tenant
         self._timeout_s = timeout_s
         self._retry_s = retry_s
+        self._verify = verify
 
     def __repr__(self) -> str:
         """Never the token, nor one that somebody wrote into the address."""
@@ -93,6 +101,13 @@ class Calls:
         until_s = self._now_s() + (self._retry_s if retry_s is None else retry_s)
         reply = yield from persist(send, repeatable=repeatable, until_s=until_s, now_s=self._now_s)
         return read(reply, kind)
+
+    def _keyed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """With a key of its own, if it has none: so it may be sent again."""
+        return {**body, "idempotency_key": body.get("idempotency_key") or self._new_key()}
+
+    def _new_key(self) -> str:
+        return uuid.uuid4().hex
 
     def _until_over(self, path: str, kind: type[Ending], why: str, timeout: float | None) -> Script[Ending]:
         """Look again and again, ever more rarely, until it is over. What is not there is still to come."""
@@ -154,11 +169,6 @@ def words(**given: Any) -> Query:
 def fields(**given: Any) -> dict[str, Any]:
     """A body's fields: what is None was not given. A name that Python keeps for itself ends in `_`."""
     return {name.rstrip("_"): value for name, value in given.items() if value is not None}
-
-
-def keyed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """With a key of its own, if it has none: so it may be sent again."""
-    return {**body, "idempotency_key": body.get("idempotency_key") or uuid.uuid4().hex}
 
 
 def part(some_id: str) -> str:

@@ -21,11 +21,11 @@ from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.dag_resolve import resolve
 from shardwheel.store.dag_runs import Run, lock_runs
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 from shardwheel.wire import Outcome, Result
 
 # What an attempt is put on record as.
-_OUTCOME_WORDS = {
+OUTCOME_WORDS = {
     Outcome.SUCCEEDED: "succeeded",
     Outcome.FAILED: "failed",
     Outcome.RETRYABLE: "failed",
@@ -83,7 +83,7 @@ def _apply(
     if not decided:
         return Applied({})
     parameters = _parameters(decided) | {"put_off": put_off}
-    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
+    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=is_few(len(decided))).fetchall()
     states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
     if dead:
@@ -176,7 +176,7 @@ def _parameters(decided: Sequence[tuple[Result, Decision]]) -> dict[str, Any]:
         "reasons": Texts([decision.reason for decision in decisions]),
         "due": Bigints([decision.due_ms or 0 for decision in decisions]),
         "failures": Bigints([decision.failures for decision in decisions]),
-        "outcomes": Texts([_OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
+        "outcomes": Texts([OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
         "crashed": Booleans(result.outcome == Outcome.CRASHED for result in results),
         "classes": Texts([result.error_class for result in results]),
         "messages": Texts([result.message for result in results]),
