@@ -150,7 +150,8 @@ ROUTES = (
         "/dead-letters/{id}:redrive",
         redrive,
         "Run a dead letter again",
-        "A new execution of its job; said twice, the same execution.",
+        "A new execution of its job; of a DAG's task its next attempt, and its run goes on. Said twice, "
+        "the same execution.",
         views.RedrivenView,
         {"id": examples.LETTER_ID, "execution_id": examples.EXECUTION_ID},
         status=202,

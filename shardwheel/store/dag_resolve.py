@@ -170,15 +170,23 @@ class Resolution:
         ]
         self.follow(self.begin(ready))
 
-    def requeue(self, run: Run, actor: str, wait: int = 0, task_ids: Sequence[bytes] | None = None) -> int:
-        """Let failed tasks run again (all, or these), and what was skipped for them wait again; how many
-        run."""
+    def requeue(
+        self,
+        run: Run,
+        actor: str,
+        wait: int = 0,
+        task_ids: Sequence[bytes] | None = None,
+        execution_ids: Sequence[bytes] = (),
+    ) -> int:
+        """Let failed tasks run again (all, or these; of fan-outs all failed items, or these executions), and
+        what was skipped for them wait again; how many run."""
         given = {
             "run_id": Uuid(run.run_id),
             "dag_id": Uuid(run.dag_id),
             "version": run.version,
             "all": task_ids is None,
             "task_ids": Uuids(task_ids or []),
+            "execution_ids": Uuids(execution_ids),
             "wait_ms": wait,
             "actor": actor,
         }
