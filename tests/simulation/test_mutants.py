@@ -55,7 +55,7 @@ KNOWN_SEEDS = {
     "each claim has a budget of its own": 43,
     "the sweep forgets who is held by a limit": 3,
     "the sweep forgets who is held by a breaker": 11,
-    "the sweep forgets who is held for want of a handler": 3,
+    "nobody comes for what is held for want of a handler, nor lets it go": 3,
     "what is released runs without a claim": 3,
     "a breaker never closes": 11,
     "a breaker closes when its time is over, whatever the probe says": 11,
@@ -112,8 +112,12 @@ TOLD = {
 
 
 def is_caught(name: str, seed: int) -> bool:
-    """Whether the seed breaks a rule with the mistake, and breaks none without it."""
-    return breaks_a_rule(name, seed, mistaken=True) and not breaks_a_rule(name, seed, mistaken=False)
+    """Whether the seed breaks a rule with the mistake, and breaks none without it. (Where nothing else is
+    given or told, test_seeds.py runs it without the mistake.)"""
+    if not breaks_a_rule(name, seed, mistaken=True):
+        return False
+    is_plain = not MUTANTS[name].given() and name not in TOLD
+    return is_plain or not breaks_a_rule(name, seed, mistaken=False)
 
 
 def breaks_a_rule(name: str, seed: int, *, mistaken: bool) -> bool:
