@@ -16,7 +16,7 @@ from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import id_of, text_of
 from shardwheel.output import Format, FormatOption, agreed, print_rows, print_thing, shown_time
 from shardwheel.posting import PRIORITIES, parse_posting
-from shardwheel.store import jobs, requests
+from shardwheel.store import children, jobs, requests
 from shardwheel.store.job_row import JobRow
 
 app = typer.Typer(help="Create, look at and steer jobs.", no_args_is_help=True)
@@ -60,7 +60,7 @@ def create(
     body |= {field: value for field, value in given.items() if value is not None}
     posting = parse_posting(body | fields_of(set_field), current_settings(data).callback_rules)
     with connection(data) as conn:
-        (job_id,) = jobs.create_jobs(conn, TENANT, [posting])
+        (job_id,) = children.store_jobs(conn, TENANT, [posting])
         print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
 
 

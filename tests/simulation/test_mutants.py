@@ -57,7 +57,7 @@ KNOWN_SEEDS = {
     "each claim has a budget of its own": 43,
     "the sweep forgets who is held by a limit": 3,
     "the sweep forgets who is held by a breaker": 11,
-    "the sweep forgets who is held for want of a handler": 3,
+    "nobody comes for what is held for want of a handler, nor lets it go": 3,
     "what is released runs without a claim": 3,
     "a breaker never closes": 11,
     "a breaker closes when its time is over, whatever the probe says": 11,
