@@ -145,6 +145,7 @@ class Rig:
         kinds: dict[str, Callable[[str], Any]] = {
             "/jobs": lambda tenant: self.job(tenant)["id"],
             "/dags": lambda tenant: self.dag(tenant)["id"],
+            "/dag-runs": lambda tenant: self.run(str(self.dag(tenant)["id"]), tenant),
             "/executions": self.execution,
             "/dead-letters": self.letter,
         }

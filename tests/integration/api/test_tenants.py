@@ -17,7 +17,7 @@ from tests.integration.api.rig import Rig, token
 pytestmark = pytest.mark.servers
 
 # These are the cluster's, and nobody's own.
-OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts")
+OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts", "/rebalance")
 OF_ONE = [route for route in ROUTES if "{id}" in route.path and not route.path.startswith(OF_CLUSTER)]
 LISTS = [route for route in ROUTES if route.method == "GET" and "{id}" not in route.path]
 OF_TENANTS = [
