@@ -12,7 +12,14 @@ from shardwheel.alert import Alert, shown_alert
 from shardwheel.api import bodies, cluster_views, examples
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word
-from shardwheel.store.alerts import cursor_of_alert, list_alerts, place_of_cursor, silence_alert
+from shardwheel.output import shown_time
+from shardwheel.store.alerts import (
+    cursor_of_alert,
+    list_alerts,
+    place_of_cursor,
+    silence_alert,
+    silence_of,
+)
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.link import Connection
 from shardwheel.store.page import Page, checked_limit, page_of
@@ -23,7 +30,7 @@ STATES: dict[str, bool | None] = {"open": True, "resolved": False, "all": None}
 
 
 async def list_(ask: Ask) -> Reply:
-    state = ask.query.text("state") or "open"
+    state = ask.query.text("state", "open")
     if state not in STATES:
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(STATES)}")
     limit, cursor = ask.query.limit(), ask.query.text("cursor")
@@ -45,9 +52,13 @@ def _page(conn: Connection, tenant_id: str, is_open: bool | None, limit: int, cu
 
 
 def _silenced(conn: Connection, tenant_id: str, alert_id: bytes, length_ms: int, actor: Actor) -> Alert:
+    before_ms = silence_of(conn, alert_id)
     alert = silence_alert(conn, alert_id, length_ms, actor.name)
     shown = shown_alert(alert)
-    details: dict[str, Any] = {"after": {name: shown[name] for name in ("rule", "subject", "silenced_until")}}
+    details: dict[str, Any] = {
+        "before": {"silenced_until": None if before_ms is None else shown_time(before_ms)},
+        "after": {name: shown[name] for name in ("rule", "subject", "silenced_until")},
+    }
     write_audit(conn, tenant_id, actor, "alert.silence", "alert", shown["id"], details)
     return alert
 
@@ -64,7 +75,7 @@ ROUTES = (
         query=(
             PAGE_WORDS[0],
             Word("cursor", "`next_cursor` of the page before.", f"1795161660000-{examples.ALERT_ID}"),
-            Word("state", "open (else), resolved or all.", "open"),
+            Word("state", "open, if nothing else is said.", "open", tuple(STATES)),
         ),
     ),
     Route(

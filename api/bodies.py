@@ -146,6 +146,7 @@ class LettersBody(Small):
     class_: str | None = msgspec.field(name="class", default=None)
     job_id: str | None = None
     tag: str | None = None
+    q: str | None = None
     from_: Time | None = msgspec.field(name="from", default=None)
     to: Time | None = None
     all_: bool = msgspec.field(name="all", default=False)

@@ -14,7 +14,7 @@ from shardwheel.ids import id_of
 from shardwheel.partition import partition_of
 from shardwheel.store import dag_alterations
 from shardwheel.store.dag_alterations import OfRun
-from shardwheel.store.dag_reading import RunFilter, list_runs, read_run
+from shardwheel.store.dag_reading import RUN_STATES, RunFilter, list_runs, read_run
 from shardwheel.store.link import Connection
 
 
@@ -81,7 +81,7 @@ ROUTES = (
         examples.page(dag_examples.RUN),
         query=(
             *PAGE_WORDS,
-            Word("state", "running, succeeded, failed, partial or cancelled.", "failed"),
+            Word("state", "How it stands, or ended.", "failed", RUN_STATES),
             *SPAN_WORDS,
         ),
     ),

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from shardwheel.api import bodies, dag_bodies, dag_examples, dag_views, examples
 from shardwheel.api.job_commands import checked_key, request_id
-from shardwheel.api.jobs import PAGE_WORDS, SMALL_BYTES
+from shardwheel.api.jobs import CREATED_WORDS, PAGE_WORDS, SMALL_BYTES
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.dag import DagPosting, parse_dag
 from shardwheel.ids import text_of
+from shardwheel.job import JobState
 from shardwheel.partition import partition_of
 from shardwheel.store import dag_alterations
 from shardwheel.store.dag_reading import DagFilter, list_dags, read_dag
@@ -112,12 +113,11 @@ def _posted(body: bytes) -> Posted:
 
 
 FILTERS = (
-    Word("state", "active, paused, completed or deleted.", "active"),
+    Word("state", "As it stands.", "active", tuple(JobState)),
     Word("task", "With a task of this type.", "etl.load"),
     Word("tag", "With this tag.", "billing"),
     Word("q", "A part of the name, in any case.", "etl"),
-    Word("from", "Stored at this time or later.", "2026-11-20T00:00:00Z"),
-    Word("to", "Stored before this time.", "2026-11-21T00:00:00Z"),
+    *CREATED_WORDS,
 )
 ROUTES = (
     Route(

@@ -18,7 +18,14 @@ from shardwheel.store.letter_requests import (
     redrive_letter,
     redrive_some,
 )
-from shardwheel.store.letters import LetterFilter, count_letters, get_letter, list_letters, read_letter
+from shardwheel.store.letters import (
+    LETTER_STATES,
+    LetterFilter,
+    count_letters,
+    get_letter,
+    list_letters,
+    read_letter,
+)
 from shardwheel.store.link import Connection
 from shardwheel.times import parse_time, refuse
 
@@ -33,6 +40,7 @@ async def list_(ask: Ask) -> Reply:
         error_class=query.text("class"),
         job_id=None if job_id is None else id_of(job_id, field="job_id"),
         tag=query.text("tag"),
+        text=query.text("q"),
         from_ms=query.time_ms("from"),
         until_ms=query.time_ms("to"),
     )
@@ -108,6 +116,7 @@ def _wanted(wish: bodies.LettersBody) -> LetterFilter:
         error_class=wish.class_,
         job_id=None if wish.job_id is None else id_of(wish.job_id, field="job_id"),
         tag=wish.tag,
+        text=wish.q,
         from_ms=None if wish.from_ is None else parse_time(wish.from_, "from"),
         until_ms=None if wish.to is None else parse_time(wish.to, "to"),
     )
@@ -128,12 +137,13 @@ ROUTES = (
         examples.page(examples.LETTER),
         query=(
             *PAGE_WORDS,
-            Word("state", "open, redriven, discarded or all.", "open"),
+            Word("state", "As it stands, or all.", "open", (*LETTER_STATES, "all")),
             Word("task", "Of this task type.", "email.send"),
             Word("reason", "Why it was given up.", "retries_exhausted"),
             Word("class", "The error's class.", "SMTPServerDisconnected"),
             Word("job_id", "Of this job.", examples.JOB_ID),
             Word("tag", "Whose job had this tag.", "billing"),
+            Word("q", "A part of the task, the error's class or its message, in any case.", "timed out"),
             Word("from", "Given up at this time or later.", "2026-11-20T00:00:00Z"),
             Word("to", "Given up before this time.", "2026-11-21T00:00:00Z"),
         ),

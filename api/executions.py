@@ -8,6 +8,7 @@ from typing import Any
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
 from shardwheel.explanation import Facts
 from shardwheel.ids import id_of
@@ -22,7 +23,7 @@ SPAN_WORDS = (
     Word("to", "Scheduled before this time.", "2026-11-21T00:00:00Z"),
 )
 STATE_WORDS = (
-    Word("state", "queued, held, running, retry_wait, succeeded, dead, cancelled, …", "succeeded"),
+    Word("state", "As it stands.", "succeeded", tuple(ExecutionState)),
     Word("reason", "Why it is held, skipped or dead.", "paused"),
     Word("origin", "schedule, settled, trigger, backfill, dag or redrive.", "trigger"),
 )
@@ -31,13 +32,13 @@ STATE_WORDS = (
 async def list_(ask: Ask) -> Reply:
     query, job = ask.query, ask.query.text("job_id")
     job_id = None if job is None else id_of(job, field="job_id")
-    wanted = _wanted(ask, job_id=job_id, task=query.text("task"), tag=query.text("tag"))
-    return await paged(ask, list_executions, wanted)
+    words = {"task": query.text("task"), "tag": query.text("tag"), "text": query.text("q")}
+    return await paged(ask, list_executions, _wanted(ask, job_id=job_id, **words))
 
 
 async def list_of_job(ask: Ask) -> Reply:
     await find(ask)
-    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id, task=None, tag=None))
+    return await paged(ask, list_executions, _wanted(ask, job_id=ask.id))
 
 
 async def get(ask: Ask) -> Reply:
@@ -124,6 +125,7 @@ ROUTES = (
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "Whose job has this tag.", "billing"),
             Word("job_id", "Of this job.", examples.JOB_ID),
+            Word("q", "A part of its job's name or task, in any case.", "mail"),
             *SPAN_WORDS,
         ),
     ),
@@ -153,7 +155,7 @@ ROUTES = (
         "Through `ctx.log`, oldest first; the last 64 KiB are kept.",
         views.LogPage,
         examples.page(examples.LOG_LINE),
-        query=(Word("attempt", "Of this attempt only.", 1),),
+        query=(Word("attempt", "Of this attempt only.", 1, most=MOST_ATTEMPTS),),
     ),
     Route(
         "POST",

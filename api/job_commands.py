@@ -146,6 +146,6 @@ ROUTES = (
             "items": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
             "fires_at": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
         },
-        query=(Word("n", "How many: 1 to 1,000, else 10.", 2),),
+        query=(Word("n", "How many: 1 to 1,000, else 10.", 2, most=MOST_TIMES),),
     ),
 )

@@ -26,7 +26,7 @@ SHOWN = 10
 
 
 async def get(ask: Ask) -> Reply:
-    full = ask.query.text("full") or "false"
+    full = ask.query.text("full", "false")
     if full not in ("true", "false"):
         refuse("full", f"{full!r:.40} is neither", "give true or false")
     if full == "true":
@@ -62,6 +62,7 @@ def _past(conn: Connection, tenant_id: str, job_id: bytes) -> dict[str, Any]:
     return {"executions": executions.items, "skips": skips_of_job(conn, tenant_id, job_id, SHOWN)}
 
 
+FULL = Word("full", "true: with what comes next, what ran and what was skipped.", "true", ("true", "false"))
 ROUTES = (
     Route(
         "GET",
@@ -77,6 +78,6 @@ ROUTES = (
             "executions": [examples.EXECUTION],
             "skips": [examples.SKIP],
         },
-        query=(Word("full", "true: with what comes next, what ran and what was skipped.", "true"),),
+        query=(FULL,),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from shardwheel.api import bodies, examples, views
-from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
+from shardwheel.api.limits import BATCH_LIMIT_BYTES, MOST_ITEMS, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.destinations import CallbackRules
 from shardwheel.errors import NotFoundError, UsageError
@@ -30,8 +30,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PAGE_WORDS = (
-    Word("limit", "How many at most: 1 to 200, else 100.", 50),
+    Word("limit", "How many at most: 1 to 200, else 100.", 50, most=MOST_ITEMS),
     Word("cursor", "`next_cursor` of the page before.", examples.JOB_ID),
+)
+
+
+CREATED_WORDS = (
+    Word("from", "Stored at this time or later.", "2026-11-20T00:00:00Z"),
+    Word("to", "Stored before this time.", "2026-11-21T00:00:00Z"),
 )
 
 
@@ -71,7 +77,8 @@ async def list_(ask: Ask) -> Reply:
     if state is not None and state not in set(JobState):
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
     words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
-    return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, **words))
+    span = ask.query.time_ms("from"), ask.query.time_ms("to")
+    return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, span, **words))
 
 
 async def edit(ask: Ask) -> Reply:
@@ -132,6 +139,7 @@ def _page(
     tenant_id: str,
     limit: int,
     state: str | None,
+    span: tuple[int | None, int | None],
     *,
     cursor: str | None,
     task: str | None,
@@ -141,7 +149,16 @@ def _page(
     now_ms = read_now_ms(conn)
     after = bytes(16) if cursor is None else id_of_cursor(cursor)
     rows = list_jobs(
-        conn, tenant_id, after=after, limit=checked_limit(limit), state=state, task=task, tag=tag, text=q
+        conn,
+        tenant_id,
+        after=after,
+        limit=checked_limit(limit),
+        state=state,
+        task=task,
+        tag=tag,
+        text=q,
+        from_ms=span[0],
+        until_ms=span[1],
     )
     page = page_of(rows, limit, lambda row: Found(row, now_ms).as_read(), lambda row: text_of(row.job_id))
     return page._asdict()
@@ -184,10 +201,11 @@ ROUTES = (
         examples.page(examples.JOB),
         query=(
             *PAGE_WORDS,
-            Word("state", "active, paused, completed or deleted.", "active"),
+            Word("state", "As it stands.", "active", tuple(JobState)),
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "With this tag.", "billing"),
             Word("q", "A part of the name or of the task, in any case.", "mail"),
+            *CREATED_WORDS,
         ),
     ),
     Route(

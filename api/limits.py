@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, overload
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -88,8 +88,13 @@ class Query:
                 refuse(name, "is given twice", "give it once")
             self._words[name] = _checked(name, word)
 
-    def text(self, name: str) -> str | None:
-        return self._words.get(name)
+    @overload
+    def text(self, name: str) -> str | None: ...
+    @overload
+    def text(self, name: str, default: str) -> str: ...
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """The word, or what holds where none is given; an empty one is given."""
+        return self._words.get(name, default)
 
     def number(self, name: str, default: int, most: int) -> int:
         word = self._words.get(name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from shardwheel.api.limits import LONGEST_WORD
 from shardwheel.api.route import Route, Word
 from shardwheel.api.rules import RULES, Rule
 
@@ -109,14 +110,22 @@ def _path_parameter(name: str, route: Route) -> dict[str, Any]:
 
 
 def _query_parameter(word: Word) -> dict[str, Any]:
-    kind = {"type": "integer", "minimum": 1} if isinstance(word.example, int) else {"type": "string"}
     return {
         "name": word.name,
         "in": "query",
         "description": word.what,
-        "schema": kind,
+        "schema": _query_schema(word),
         "example": word.example,
     }
+
+
+def _query_schema(word: Word) -> dict[str, Any]:
+    if isinstance(word.example, int):
+        return {"type": "integer", "minimum": 1} | ({} if word.most is None else {"maximum": word.most})
+    if word.choices:
+        return {"type": "string", "enum": list(word.choices)}
+    is_time = word.name in ("from", "to")
+    return {"type": "string", "maxLength": LONGEST_WORD} | ({"format": "date-time"} if is_time else {})
 
 
 def _responses(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any]:

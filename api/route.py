@@ -74,11 +74,13 @@ async def paged(ask: Ask, read: Callable[..., Page], wanted: object) -> Reply:
 
 
 class Word(NamedTuple):
-    """A parameter of the query."""
+    """A parameter of the query. `choices`: there are no others; `most`: of a number."""
 
     name: str
     what: str
     example: str | int
+    choices: tuple[str, ...] = ()
+    most: int | None = None
 
 
 class Route(NamedTuple):

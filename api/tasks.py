@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
-from shardwheel.api.route import Ask, Reply, Route
+from shardwheel.api.jobs import PAGE_WORDS
+from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.limits import TaskType
 from shardwheel.showing import task_row
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.link import Connection
+from shardwheel.store.page import Page, page_of
 from shardwheel.store.task_types import limit_task, list_tasks, pause_task, resume_task
 
 
 async def list_(ask: Ask) -> Reply:
-    tasks = await ask.desk.pool.run(ask.tenant, _list)
-    return Reply({"items": [task_row(task) for task in tasks], "next_cursor": None})
+    limit, cursor, text = ask.query.limit(), ask.query.text("cursor", ""), ask.query.text("q", "")
+    page = await ask.desk.pool.run(ask.tenant, _page, limit, cursor, text.lower())
+    return Reply(page._asdict())
 
 
 async def pause(ask: Ask) -> Reply:
@@ -48,8 +51,15 @@ async def _change(ask: Ask, action: str, change: Callable[[Connection, str, str]
     return Reply(task_row(task))
 
 
-def _list(conn: Connection, tenant_id: str) -> list[TaskType]:
-    return list_tasks(conn, tenant_id)
+def _page(conn: Connection, tenant_id: str, limit: int, cursor: str, text: str) -> Page:
+    """The order is Python's, not the database's: so a cursor means the same everywhere."""
+    known = sorted(list_tasks(conn, tenant_id), key=_name)
+    wanted = [task for task in known if task.task > cursor and text in task.task.lower()]
+    return page_of(wanted, limit, task_row, _name)
+
+
+def _name(task: TaskType) -> str:
+    return task.task
 
 
 def _changed(
@@ -82,6 +92,11 @@ ROUTES = (
         "Those that jobs name, and those that something was set for.",
         views.TaskPage,
         examples.page(examples.TASK),
+        query=(
+            PAGE_WORDS[0],
+            Word("cursor", "`next_cursor` of the page before.", "email.send"),
+            Word("q", "A part of its name, in any case.", "mail"),
+        ),
     ),
     Route(
         "POST",

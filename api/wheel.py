@@ -76,7 +76,7 @@ ROUTES = (
         query=(
             Word("from", "The begin of the first bucket; else now.", "2026-11-20T08:00:00Z"),
             Word("to", "The end of the last one; else an hour later.", "2026-11-20T09:00:00Z"),
-            Word("buckets", "How many at most: 1 to 200, else 60.", 4),
+            Word("buckets", "How many at most: 1 to 200, else 60.", 4, most=MOST_BUCKETS),
         ),
     ),
 )

@@ -29,7 +29,7 @@ def peers(
         str,
         typer.Option(
             "--only",
-            help="Rows: a (herd), b (lateness), c (recurring held), d (restart), e (end to end).",
+            help="Rows: a (herd), b (pace), c (recurring), d (restart), e (once and repeated).",
         ),
     ] = "",
     scale: Annotated[

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
+from contextvars import ContextVar
 from hashlib import blake2b
 from typing import Final, NewType
 
@@ -31,6 +33,9 @@ TRIGGER: Final = Kind(b"\x00\x07trigger")  # run now, by request
 RERUN: Final = Kind(b"\x00\x05rerun")  # a backfill of a time that ran before, by request
 REDRIVE: Final = Kind(b"\x00\x07redrive")  # a dead letter's second chance, by request
 TASK: Final = Kind(b"\x00\x04task")  # a DAG's task: the run's scheduled time and the run's id
+
+# Where the chance in new ids comes from: a scheduler in memory has its own, and is the same every time.
+chance: ContextVar[Callable[[int], bytes]] = ContextVar("chance", default=os.urandom)
 
 _ID_LENGTH: Final = b"\x00\x10"
 _TIME_LENGTH: Final = b"\x00\x08"
@@ -89,9 +94,9 @@ def first_id_at(scheduled_ms: int) -> bytes:
 
 def new_job_id(now_ms: int) -> bytes:
     """A new job's id: a version 7 UUID (time, then chance), so that inserts land side by side."""
-    chance = os.urandom(10)
-    high = now_ms.to_bytes(6, "big") + bytes((0x70 | chance[0] & 0x0F, chance[1]))
-    return high + bytes((0x80 | chance[2] & 0x3F,)) + chance[3:]
+    drawn = chance.get()(10)
+    high = now_ms.to_bytes(6, "big") + bytes((0x70 | drawn[0] & 0x0F, drawn[1]))
+    return high + bytes((0x80 | drawn[2] & 0x3F,)) + drawn[3:]
 
 
 def id_of(text: str, *, field: str = "id") -> bytes:

@@ -45,6 +45,11 @@ def parse_duration(value: object, field: str, *, least_ms: int = 0, most_ms: int
     return int(exact_ms.to_integral_value())
 
 
+def moment_of(time_ms: int) -> datetime:
+    """Milliseconds since 1970 as a time in UTC."""
+    return _EPOCH + time_ms * _MILLISECOND
+
+
 def parse_time(value: object, field: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time with a zone, rounded up: never early."""
     remedy = "write it as in 2026-11-20T09:00:00Z or 2026-11-20T10:00:00+01:00"

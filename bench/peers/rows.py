@@ -157,18 +157,19 @@ class Run:
         return self._lateness(dues)
 
     def _restart(self, plans: Sequence[Plan]) -> Row:
-        """From the start of its processes, after an orderly end of them, until a job starts."""
+        """From the start of its processes, after an orderly end of them, until a job starts; with a limit of
+        its own."""
         assert self._host is not None
         self._host.stop()
+        self._deadline_s = time.monotonic() + self._size.limit_s
         seen = count_notes(self._notes)
         begun_s = time.time()
-        self._start(plans if self._peer.declares else ())
-        while count_notes(self._notes) == seen:
-            if time.monotonic() > self._deadline_s:
-                return {
-                    "restart_unfinished": f"did not finish within {self._size.limit_s:g} s, load included"
-                }
-            time.sleep(_LOOK_S)
+        try:
+            self._start(plans if self._peer.declares else ())
+            self._wait(lambda: count_notes(self._notes) > seen, lambda: "no job started")
+        except (TimeoutError, UnfinishedError) as told:
+            late = f"did not finish within {self._size.limit_s:g} s"
+            return {"restart_unfinished": str(told) or late}
         first_s = read_notes(self._notes, seen)[0][1]
         return {"restart_s": round(first_s - begun_s, 3)}
 

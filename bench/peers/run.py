@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from shardwheel.bench.peers.work import Row, Size
 
 # Beyond a row's own limit: to start servers, and to end in good order.
 _SLACK_S: Final = 90.0
+_END_S: Final = 20.0
 Report = list[dict[str, Any]]
 Say = Callable[[str], None]
 Measure = Callable[[str, str, int], Row]
@@ -159,14 +160,15 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        # A row has its limit twice: a restart begins anew.
+        limit_s = 2 * size.limit_s + _SLACK_S
         try:
-            out, err = driver.communicate(timeout=size.limit_s + _SLACK_S)
+            out, err = driver.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            _end(driver)
             noted = count_notes(Path(own) / "notes")
-            return {
-                "unfinished": f"hung: ended by force after {size.limit_s + _SLACK_S:g} s, {noted:,} started"
-            }
+            return {"unfinished": f"hung: ended by force after {limit_s:g} s, {noted:,} started"}
+        finally:
+            _end(driver)
         if driver.returncode:
             return {"unfinished": f"failed: {_last_line(err)}"}
         found: Row = json.loads(out.splitlines()[-1])
@@ -176,12 +178,10 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
 def _end(driver: subprocess.Popen[bytes]) -> None:
     """First by a signal that lets it end its children, which lead groups of their own."""
     for how in (signal.SIGINT, signal.SIGKILL):
-        os.killpg(driver.pid, how)
-        try:
-            driver.wait(20)
-        except subprocess.TimeoutExpired:
-            continue
-        return
+        if driver.poll() is None:
+            os.killpg(driver.pid, how)
+            with suppress(subprocess.TimeoutExpired):
+                driver.wait(_END_S)
 
 
 def _last_line(text: bytes) -> str:

@@ -133,12 +133,13 @@ def _by_number(starts: Iterable[tuple[int, float]]) -> Mapping[int, list[float]]
 
 
 def rows_of(only: str) -> tuple[str, ...]:
-    """The rows that `--only a,b` asks for, in their order; a restart needs something to restart with."""
-    letters = [letter.strip() for letter in only.split(",") if letter.strip()]
-    unknown = [letter for letter in letters if letter not in LETTERS]
+    """The rows that `--only a,once` asks for, by letter or by name, in their order."""
+    known = LETTERS | {row: (row,) for row in ROWS}
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no row: there are {', '.join(LETTERS)}")
-    wanted = {row for letter in letters for row in LETTERS[letter]} if letters else set(ROWS)
+        raise ValueError(f"{unknown[0]!r} is no row: there are {', '.join(known)}")
+    wanted = {row for name in names for row in known[name]} if names else set(ROWS)
     return tuple(row for row in ROWS if row in wanted)
 
 

@@ -94,6 +94,13 @@ class Calls:
         reply = yield from persist(send, repeatable=repeatable, until_s=until_s, now_s=self._now_s)
         return read(reply, kind)
 
+    def _keyed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """With a key of its own, if it has none: so it may be sent again."""
+        return {**body, "idempotency_key": body.get("idempotency_key") or self._new_key()}
+
+    def _new_key(self) -> str:
+        return uuid.uuid4().hex
+
     def _until_over(self, path: str, kind: type[Ending], why: str, timeout: float | None) -> Script[Ending]:
         """Look again and again, ever more rarely, until it is over. What is not there is still to come."""
         until_s = math.inf if timeout is None else self._now_s() + timeout
@@ -154,11 +161,6 @@ def words(**given: Any) -> Query:
 def fields(**given: Any) -> dict[str, Any]:
     """A body's fields: what is None was not given. A name that Python keeps for itself ends in `_`."""
     return {name.rstrip("_"): value for name, value in given.items() if value is not None}
-
-
-def keyed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """With a key of its own, if it has none: so it may be sent again."""
-    return {**body, "idempotency_key": body.get("idempotency_key") or uuid.uuid4().hex}
 
 
 def part(some_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from shardwheel.client.calls import Calls, fields, keyed, part, words
+from shardwheel.client.calls import Calls, fields, part, words
 from shardwheel.client.dag_answers import Dag, DagRun, DagTriggered
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Time
@@ -16,7 +16,7 @@ class DagCalls(Calls):
     @method
     def create_dag(self, dag: Mapping[str, Any], *, idempotency_key: str | None = None) -> Script[Dag]:
         """Store a DAG with all its tasks, as docs/dags.md has it: whole, or not at all."""
-        body = keyed({**dag, **fields(idempotency_key=idempotency_key)})
+        body = self._keyed({**dag, **fields(idempotency_key=idempotency_key)})
         return self._ask("POST", "/dags", Dag, body=body)
 
     @listing
@@ -64,7 +64,7 @@ class DagCalls(Calls):
     @method
     def trigger_dag(self, dag_id: str, *, idempotency_key: str | None = None) -> Script[DagTriggered]:
         """Run it now, paused or not; the answer's `id` is the run's. The same key is the same run."""
-        body = keyed(fields(idempotency_key=idempotency_key))
+        body = self._keyed(fields(idempotency_key=idempotency_key))
         return self._ask("POST", f"/dags/{part(dag_id)}:trigger", DagTriggered, body=body)
 
     @listing

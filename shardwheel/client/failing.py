@@ -33,6 +33,11 @@ _KINDS: dict[int, type[UsageError]] = {
 LONGEST_STAY_S = 60.0
 
 
+def status_of(error: UsageError) -> int:
+    """The other way round: the status that would become this error."""
+    return next((status for status, kind in _KINDS.items() if isinstance(error, kind)), 400)
+
+
 class Failure(NamedTuple):
     """`passes`: a later attempt may do better. `maybe_done`: this one may have had its effect."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shardwheel.client.answers import Answer, Backfilled, Job, ResumedJob, Triggered
-from shardwheel.client.calls import Calls, fields, keyed, part, words
+from shardwheel.client.calls import Calls, fields, part, words
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Duration, JobEdit, JobFields, NewJob, RunFields, Time
 from shardwheel.client.script import Script, Work
@@ -74,7 +74,9 @@ class JobCalls(Calls):
     @method
     def create_jobs(self, jobs: Sequence[NewJob]) -> Script[list[Job]]:
         """Store up to 1,000 jobs in one request, all or none; in their order."""
-        made: Jobs = yield from self._ask("POST", "/jobs:batch", Jobs, body=[keyed(job) for job in jobs])
+        made: Jobs = yield from self._ask(
+            "POST", "/jobs:batch", Jobs, body=[self._keyed(job) for job in jobs]
+        )
         return list(made.items)
 
     @listing
@@ -120,7 +122,7 @@ class JobCalls(Calls):
         idempotency_key: str | None = None,
     ) -> Script[ResumedJob]:
         """Let it go on; `missed` says which times of the pause run after all."""
-        body = keyed(fields(missed=missed, idempotency_key=idempotency_key))
+        body = self._keyed(fields(missed=missed, idempotency_key=idempotency_key))
         return self._ask("POST", f"/jobs/{part(job_id)}:resume", ResumedJob, body=body)
 
     @method
@@ -128,7 +130,7 @@ class JobCalls(Calls):
         self, job_id: str, params: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> Script[Triggered]:
         """Run it now, paused or not, with these params in place of its own. The same key is the same run."""
-        body = keyed(fields(params=params, idempotency_key=idempotency_key))
+        body = self._keyed(fields(params=params, idempotency_key=idempotency_key))
         return self._ask("POST", f"/jobs/{part(job_id)}:trigger", Triggered, body=body)
 
     @method
@@ -136,7 +138,7 @@ class JobCalls(Calls):
         self, job_id: str, from_: Time, to: Time, *, idempotency_key: str | None = None
     ) -> Script[Backfilled]:
         """Run the scheduled times from `from_` to `to` that did not run."""
-        body = keyed(fields(from_=from_, to=to, idempotency_key=idempotency_key))
+        body = self._keyed(fields(from_=from_, to=to, idempotency_key=idempotency_key))
         return self._ask("POST", f"/jobs/{part(job_id)}:backfill", Backfilled, body=body)
 
     @method
@@ -147,7 +149,7 @@ class JobCalls(Calls):
 
     def _create(self, posted: dict[str, Any], conn: OwnConnection | None) -> Script[Job]:
         if conn is None:
-            return self._ask("POST", "/jobs", Job, body=keyed(posted))
+            return self._ask("POST", "/jobs", Job, body=self._keyed(posted))
         return self._store(posted, conn)
 
     def _store(self, posted: dict[str, Any], conn: OwnConnection) -> Script[Job]:

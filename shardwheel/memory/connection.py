@@ -74,8 +74,11 @@ class Answer:
 
 
 class MemoryConnection:
+    # What psycopg makes of rows: here they are tuples whatever it says.
+    row_factory: Any = None
+
     def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+        self.transaction = transaction
 
     def execute(
         self,
@@ -88,7 +91,7 @@ class MemoryConnection:
         name = _STATEMENTS[text.encode() if isinstance(text, str) else text]
         named = params if isinstance(params, Mapping) else {}
         given = {key: _plain(value) for key, value in named.items()}
-        return Answer(STATEMENTS[name](self._transaction, given))
+        return Answer(STATEMENTS[name](self.transaction, given))
 
 
 def _plain(value: Any) -> Any:

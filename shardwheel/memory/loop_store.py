@@ -41,6 +41,7 @@ from shardwheel.memory import (
     feed_statements,
     held_statements,
     job_statements,
+    lookup_statements,
     notes_statements,
     ownership,
     rows,
@@ -85,16 +86,24 @@ STATEMENT_MODULES = (
     feed_statements,
     held_statements,
     job_statements,
+    lookup_statements,
     notes_statements,
     settle_statements,
     task_statements,
 )
 
 
-def loop_server(*, seed: int = 0, partitions: int = ownership.PARTITIONS) -> MemoryPostgres:
+def loop_server(
+    *,
+    seed: int = 0,
+    partitions: int = ownership.PARTITIONS,
+    clock_ms: Callable[[], float] | None = None,
+) -> MemoryPostgres:
     """A migrated server. Fewer partitions make a simulation cheaper: nobody can own what has no row."""
     server = MemoryPostgres(
-        tables=(ownership.TABLE, *rows.TABLES, dag_definition_statements.DAG_DEFINITIONS), seed=seed
+        tables=(ownership.TABLE, *rows.TABLES, dag_definition_statements.DAG_DEFINITIONS),
+        seed=seed,
+        clock_ms=clock_ms,
     )
     transaction = server.begin()
     ownership.fill_partitions(transaction, partitions)

@@ -1,7 +1,8 @@
 """The in-memory PostgreSQL: tables, xids, a clock, an identity, and every fault a test may want.
 
 It knows nothing of jobs or claims: those are functions on its transactions (`ownership`, …), run by a
-`MemoryPool`. Its time is trio's, plus a skew that a test sets: under MockClock a day passes in a moment.
+`MemoryPool`. Its time is trio's, plus a skew that a test sets: under MockClock a day passes in a moment. Or
+it is given a clock (`shardwheel.testing`).
 """
 
 from __future__ import annotations
@@ -69,7 +70,12 @@ class Faults:
 
 class MemoryPostgres:
     def __init__(
-        self, *, tables: Sequence[str] = (), first_day_ms: float = FIRST_DAY_MS, seed: int = 0
+        self,
+        *,
+        tables: Sequence[str] = (),
+        first_day_ms: float = FIRST_DAY_MS,
+        seed: int = 0,
+        clock_ms: Callable[[], float] | None = None,
     ) -> None:
         self.faults = Faults()
         # gen_random_uuid() and the like: chance comes from the seed alone, and goes on after a fail-over.
@@ -84,10 +90,13 @@ class MemoryPostgres:
         # Grows when all connections break at once.
         self.link_generation = 0
         self._first_day_ms = first_day_ms
+        self._clock_ms = clock_ms
         self._started_at_s: float | None = None
 
     def now_ms(self) -> float:
-        """clock_timestamp(): runs from the first time that it is read."""
+        """clock_timestamp(): a clock of its own, or trio's from the first time that it is read."""
+        if self._clock_ms is not None:
+            return self._clock_ms()
         if self._started_at_s is None:
             self._started_at_s = trio.current_time()
         return self._first_day_ms + (trio.current_time() - self._started_at_s) * 1000 + self.skew_ms

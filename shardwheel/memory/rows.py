@@ -24,8 +24,9 @@ SKIP_RANGES = "skip_ranges"
 WORK_ROWS = "work_rows"
 DEAD_LETTERS = "dead_letters"
 EXECUTION_LOGS = "execution_logs"
+IDEMPOTENCY_KEYS = "idempotency_keys"
 _OF_RUNS = (ATTEMPTS, SKIP_RANGES, WORK_ROWS, DEAD_LETTERS, EXECUTION_LOGS)
-TABLES = (JOBS, EXECUTIONS, *_OF_RUNS, *HOLD_TABLES, *DAG_TABLES)
+TABLES = (JOBS, EXECUTIONS, IDEMPOTENCY_KEYS, *_OF_RUNS, *HOLD_TABLES, *DAG_TABLES)
 
 UNFINISHED = ("queued", "retry_wait", "held", "running")
 
@@ -86,6 +87,14 @@ class LogRow(NamedTuple):
     tenant_id: str
     size: int
     lines: bytes
+
+
+class IdempotencyKey(NamedTuple):
+    """By (tenant, key)."""
+
+    body_hash: bytes
+    answer: str | None
+    expires_ms: int
 
 
 class SkipRange(NamedTuple):

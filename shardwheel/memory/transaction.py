@@ -71,6 +71,10 @@ class Transaction:
     def has_written(self, table: str) -> bool:
         return table in self._writes
 
+    def written(self) -> dict[str, dict[Hashable, Any]]:
+        """What it will have changed, by table and key."""
+        return self._writes
+
     def commit(self) -> None:
         if self.ended.is_set():
             raise UnavailableError("the transaction ended with its connection")

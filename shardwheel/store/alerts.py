@@ -77,6 +77,12 @@ def place_of_cursor(cursor: str) -> tuple[int, bytes]:
     return number_of_cursor(opened), id_of_cursor(alert_id)
 
 
+def silence_of(conn: _Connection, alert_id: bytes) -> int | None:
+    """Until when an alert is silenced, in milliseconds; it is locked until the transaction ends."""
+    row = conn.execute(sql("silence_of"), {"alert_id": Uuid(alert_id)}).fetchone()
+    return None if row is None else row[0]
+
+
 def silence_alert(conn: _Connection, alert_id: bytes, length_ms: int, by: str) -> Alert:
     """Tell nobody of it for so long (0: end the silence). It stays open, and on the list."""
     given = {"alert_id": Uuid(alert_id), "length": timedelta(milliseconds=length_ms), "by": by}

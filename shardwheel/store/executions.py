@@ -23,13 +23,15 @@ _LAST_ID = b"\xff" * 16
 
 
 class ExecutionFilter(NamedTuple):
-    """Which executions; None: whatever. The times are scheduled ones, the first included, the end not."""
+    """Which executions; None: whatever. `text`: a part of its job's name or task, in whatever case. The times
+    are scheduled ones, the first included, the end not."""
 
     state: str | None = None
     reason: str | None = None
     origin: str | None = None
     task: str | None = None
     tag: str | None = None
+    text: str | None = None
     job_id: bytes | None = None
     from_ms: int | None = None
     until_ms: int | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from shardwheel.posting import PRIORITIES
 from shardwheel.schedule import schedule_of
+from shardwheel.times import moment_of
 from shardwheel.timing import Timing
 
 _KINDS = frozenset({"cron", "every", "run_at", "delay"})
@@ -109,4 +110,4 @@ class JobRow(NamedTuple):
 
 
 def _moment(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
+    return None if at_ms is None else moment_of(at_ms)

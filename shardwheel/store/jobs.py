@@ -92,9 +92,11 @@ def list_jobs(
     task: str | None = None,
     tag: str | None = None,
     text: str | None = None,
+    from_ms: int | None = None,
+    until_ms: int | None = None,
 ) -> list[JobRow]:
     """A page of jobs after this id. Deleted ones only when asked for by state. `text`: part of the name or
-    of the task, in whatever case."""
+    of the task, in whatever case. The times are those of their creation, the first included, the end not."""
     parameters = {
         "tenant_id": tenant_id,
         "after": Uuid(after),
@@ -103,6 +105,8 @@ def list_jobs(
         "task": task,
         "tag": tag,
         "text": text,
+        "from_ms": from_ms,
+        "until_ms": until_ms,
     }
     return [JobRow._make(row) for row in conn.execute(sql("list_jobs"), parameters)]
 

@@ -15,12 +15,13 @@ from shardwheel.store.page import Page, checked_limit, id_of_cursor, number_of_c
 from shardwheel.store.sql import sql
 from shardwheel.times import END_MS, refuse
 
-_STATES = ("open", "redriven", "discarded")
+LETTER_STATES = ("open", "redriven", "discarded")
 
 
 class LetterFilter(NamedTuple):
     """Which dead letters; None: whatever. The times are those at which they were given up, the first
-    included, the end not. A tag is one that the job had then."""
+    included, the end not. A tag is one that the job had then. `text`: a part of the task, of the error's
+    class or of its message, in whatever case."""
 
     state: str | None = "open"
     task: str | None = None
@@ -28,6 +29,7 @@ class LetterFilter(NamedTuple):
     error_class: str | None = None
     job_id: bytes | None = None
     tag: str | None = None
+    text: str | None = None
     from_ms: int | None = None
     until_ms: int | None = None
 
@@ -88,7 +90,7 @@ def _place(cursor: str) -> tuple[int, bytes]:
 
 
 def _parameters(tenant_id: str, wanted: LetterFilter) -> dict[str, Any]:
-    if wanted.state is not None and wanted.state not in _STATES:
-        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(_STATES)}")
+    if wanted.state is not None and wanted.state not in LETTER_STATES:
+        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(LETTER_STATES)}")
     job_id = None if wanted.job_id is None else Uuid(wanted.job_id)
     return {**wanted._asdict(), "job_id": job_id, "tenant_id": tenant_id}

@@ -12,5 +12,6 @@ SELECT uuid_send(x.execution_id), uuid_send(x.job_id), coalesce(j.task, ''), x.s
    AND (%(job_id)s::uuid IS NULL OR x.job_id = %(job_id)s)
    AND (%(task)s::text IS NULL OR j.task = %(task)s)
    AND (%(tag)s::text IS NULL OR %(tag)s = ANY (j.tags))
+   AND (%(text)s::text IS NULL OR strpos(lower(j.name), lower(%(text)s)) > 0 OR strpos(lower(j.task), lower(%(text)s)) > 0)
  ORDER BY x.execution_id DESC
  LIMIT %(limit)s

@@ -9,5 +9,7 @@ SELECT uuid_send(job_id), tenant_id, partition, kind, state, task, name, params,
    AND (%(task)s::text IS NULL OR task = %(task)s)
    AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
    AND (%(text)s::text IS NULL OR strpos(lower(name), lower(%(text)s)) > 0 OR strpos(lower(task), lower(%(text)s)) > 0)
+   AND (%(from_ms)s::bigint IS NULL OR created_at >= shardwheel.at(%(from_ms)s))
+   AND (%(until_ms)s::bigint IS NULL OR created_at < shardwheel.at(%(until_ms)s))
  ORDER BY job_id
  LIMIT %(limit)s

@@ -10,6 +10,7 @@ SELECT uuid_send(dead_letter_id), uuid_send(execution_id), uuid_send(job_id), uu
    AND (%(error_class)s::text IS NULL OR class = %(error_class)s)
    AND (%(job_id)s::uuid IS NULL OR job_id = %(job_id)s)
    AND (%(tag)s::text IS NULL OR job -> 'tags' ? %(tag)s)
+   AND (%(text)s::text IS NULL OR strpos(lower(concat_ws(' ', task, class, message)), lower(%(text)s)) > 0)
    AND (%(from_ms)s::bigint IS NULL OR created_at >= shardwheel.at(%(from_ms)s))
    AND (%(until_ms)s::bigint IS NULL OR created_at < shardwheel.at(%(until_ms)s))
    AND (created_at, dead_letter_id) < (shardwheel.at(%(before_ms)s), %(before_id)s::uuid)

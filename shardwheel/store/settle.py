@@ -25,7 +25,7 @@ from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome, Result
 
 # What an attempt is put on record as.
-_OUTCOME_WORDS = {
+OUTCOME_WORDS = {
     Outcome.SUCCEEDED: "succeeded",
     Outcome.FAILED: "failed",
     Outcome.RETRYABLE: "failed",
@@ -176,7 +176,7 @@ def _parameters(decided: Sequence[tuple[Result, Decision]]) -> dict[str, Any]:
         "reasons": Texts([decision.reason for decision in decisions]),
         "due": Bigints([decision.due_ms or 0 for decision in decisions]),
         "failures": Bigints([decision.failures for decision in decisions]),
-        "outcomes": Texts([_OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
+        "outcomes": Texts([OUTCOME_WORDS[Outcome(result.outcome)] for result in results]),
         "crashed": Booleans(result.outcome == Outcome.CRASHED for result in results),
         "classes": Texts([result.error_class for result in results]),
         "messages": Texts([result.message for result in results]),

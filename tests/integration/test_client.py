@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import psycopg
 import pytest
 
-from shardwheel import Client
+from shardwheel import AsyncClient, Client
 from shardwheel.client.answers import Job
 from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import id_of
@@ -67,3 +68,22 @@ def test_two_at_once_with_one_key_make_one_job(migrated_database: str) -> None:
             conn.commit()
             assert second.result(LIMIT_S) == first
         assert tasks(conn) == ["report"]
+
+
+def test_an_asynchronous_connection_is_used_from_its_own_loop(migrated_database: str) -> None:
+    async def story() -> list[str]:
+        client = AsyncClient()
+        async with await psycopg.AsyncConnection.connect(
+            migrated_database, row_factory=psycopg.rows.dict_row
+        ) as conn:
+            await client.enqueue("lost", conn=conn)
+            await conn.rollback()
+            kept = await client.enqueue("kept", {"x": 1}, conn=conn, idempotency_key="k")
+            assert await client.enqueue("kept", {"x": 1}, conn=conn, idempotency_key="k") == kept
+            with pytest.raises(UsageError, match="AsyncClient"):
+                Client().enqueue("kept", conn=conn)
+        return [kept.task, str(kept.params)]
+
+    assert asyncio.run(story()) == ["kept", "{'x': 1}"]
+    with psycopg.connect(migrated_database) as conn:
+        assert tasks(conn) == ["kept"]

@@ -31,7 +31,7 @@ class HandNote(NamedTuple):
 
 
 def transaction_of(conn: Connection[Any]) -> Transaction:
-    return cast(MemoryConnection, conn)._transaction
+    return cast(MemoryConnection, conn).transaction
 
 
 def note_job(conn: Connection[Any], job_id: bytes) -> None:

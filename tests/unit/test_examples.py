@@ -1,47 +1,63 @@
-"""The examples run: here, the README's handler in a worker's hands."""
+"""The examples run, on the scheduler in memory; and the pages that show them show what is in them."""
 
 from __future__ import annotations
 
+import importlib
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
-import trio
-from trio.testing import trio_test
 
-from shardwheel.execution import Claimed
-from shardwheel.handler import import_handlers, registry
-from shardwheel.wire import Outcome
-from shardwheel.workers.run import Running
-from tests.unit.workers.rig import workshop
+from shardwheel.handler import import_handlers
+from shardwheel.testing import Scheduler
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
-@trio_test
-async def test_the_readmes_handler(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def in_their_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import_handlers("handlers")
-    handler = registry.get("email.send")
-    assert handler is not None
-    claimed = Claimed(
-        execution_id=bytes(16),
-        job_id=bytes(16),
-        partition=0,
-        tenant_id="t",
-        task="email.send",
-        params=b'{"to": "a@b.c"}',
-        scheduled_ms=0,
-        due_ms=0,
-        attempt=1,
-        failures=0,
-        timeout_ms=30_000,
-        claim_token=bytes(16),
-    )
-    with trio.CancelScope() as scope:
-        running = Running(claimed, 0, trio.current_time(), trio.current_time)
-        end = await running.call(handler, workshop(), scope)
-    assert end.outcome is Outcome.SUCCEEDED
+
+
+def test_the_readmes_handler(capsys: pytest.CaptureFixture[str]) -> None:
+    scheduler = Scheduler()
+    scheduler.client.enqueue("email.send", {"to": "a@b.c"})
+    scheduler.advance(seconds=1)
+    assert [ran.outcome for ran in scheduler.attempts] == ["succeeded"]
     assert capsys.readouterr().out == "to a@b.c attempt 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("quick_start", ["next: ['2026-01-05T08:00:00+00:00', '2026-01-06T08", "sent: succeeded after 1"]),
+        ("etl_dag", ["succeeded {'files': 3, 'bytes': 24}"]),
+        ("long_job", ["succeeded in attempt 2", "2 indexed pages=3"]),
+    ],
+)
+def test_an_example(name: str, shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module(name).main(Scheduler().client)
+    out = capsys.readouterr().out
+    assert all(text in out for text in shown), out
+
+
+def test_ones_own_tests() -> None:
+    module = importlib.import_module("test_reminders")
+    tests = [name for name in vars(module) if name.startswith("test_")]
+    for name in tests:
+        getattr(module, name)()
+    assert len(tests) == 3
+
+
+@pytest.mark.parametrize("page", ["client.md", "testing.md"])
+def test_what_a_page_shows_is_in_an_example(page: str) -> None:
+    files = [path.read_text() for path in EXAMPLES.glob("*.py")]
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        forms = (textwrap.indent(block, " " * depth) for depth in (0, 4))
+        assert any(form in text for form in forms for text in files), block

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from shardwheel.api.app import PREFIX, make_app
+from shardwheel.api.app import PREFIX, ROUTES, make_app
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import open_desk
 from shardwheel.api.server import open_socket, uvicorn_for
@@ -26,7 +26,7 @@ from shardwheel.store.dag_resolve import resolve
 from shardwheel.store.dag_start import start_runs
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tokens import Verifier, secret_keys, tenant_token
-from tests.integration.api.cluster import Cluster
+from tests.integration.api.cluster import FIRST, Cluster
 
 DAG: dict[str, Any] = {
     "name": "etl",
@@ -35,6 +35,9 @@ DAG: dict[str, Any] = {
         {"key": "load", "task": "email.send", "depends_on": ["extract"]},
     ],
 }
+# These are the cluster's, and nobody's own.
+OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts", "/rebalance", "/pools")
+OF_ONE = [route for route in ROUTES if "{id}" in route.path and not route.path.startswith(OF_CLUSTER)]
 SECRET = "a secret of tests that is long enough"
 
 
@@ -134,23 +137,43 @@ class Rig:
             assert row is not None
             resolve(conn, [Ended(id_of(run_id), row[0], None, state, None)])
 
-    def path(self, path: str, tenant: str) -> str:
-        """A route's path with the ids of things that this tenant has."""
+    def ids(self, path: str, tenant: str) -> dict[str, str]:
+        """Things that this tenant has (or the cluster, or nobody's own), for the parameters of a path."""
         if "{run}" in path:
             dag_id = str(self.dag(tenant)["id"])
-            run_id = self.run(dag_id, tenant)
-            return path.replace("{id}", dag_id).replace("{run}", run_id).replace("{task}", "extract")
+            return {"id": dag_id, "run": self.run(dag_id, tenant), "task": "extract"}
         if "{id}" not in path:
-            return path.replace("{name}", "work")
-        kinds: dict[str, Callable[[str], Any]] = {
-            "/jobs": lambda tenant: self.job(tenant)["id"],
-            "/dags": lambda tenant: self.dag(tenant)["id"],
+            return {"name": "work"}
+        kinds: dict[str, Callable[[str], str]] = {
+            "/jobs": lambda tenant: str(self.job(tenant)["id"]),
+            "/dags": lambda tenant: str(self.dag(tenant)["id"]),
             "/dag-runs": lambda tenant: self.run(str(self.dag(tenant)["id"]), tenant),
+            "/partitions": lambda tenant: "17",
             "/executions": self.execution,
             "/dead-letters": self.letter,
+            "/alerts": lambda tenant: self.alert(str(uuid.uuid4())),
+            "/shards": lambda tenant: FIRST,
         }
         (make,) = [make for start, make in kinds.items() if path.startswith(start)]
-        return path.replace("{id}", make(tenant))
+        return {"id": make(tenant)}
+
+    def path(self, path: str, tenant: str) -> str:
+        """A route's path with the ids of such things."""
+        for name, value in self.ids(path, tenant).items():
+            path = path.replace(f"{{{name}}}", value)
+        return path
+
+    def everything(self, tenant: str) -> list[Any]:
+        """All that a tenant has, as its rows say."""
+        with psycopg.connect(self.dsn) as conn:
+            return conn.execute(
+                """SELECT to_jsonb(j) FROM shardwheel.jobs AS j WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(x) FROM shardwheel.executions AS x WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(v) FROM shardwheel.dag_versions AS v WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(r) FROM shardwheel.dag_runs AS r WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(d) FROM shardwheel.dead_letters AS d WHERE tenant_id = %(t)s""",
+                {"t": tenant},
+            ).fetchall()
 
     def alert(self, subject: str) -> str:
         """An open alert, as the watcher would leave it."""

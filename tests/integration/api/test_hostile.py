@@ -153,14 +153,20 @@ WORDS = [
     "class",
     "job_id",
     "actor",
+    "action",
+    "object_kind",
+    "object_id",
     "limit",
 ]
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/executions", "/dead-letters", "/audit"])
+@pytest.mark.parametrize(
+    "path", ["/jobs", "/dags", "/executions", "/dead-letters", "/audit", "/tasks", "/alerts"]
+)
 @pytest.mark.parametrize("word", WORDS)
 def test_injection_into_filters_and_cursors(api: Rig, path: str, word: str) -> None:
     api.letter("rival")
+    api.dag("rival")
     for text in HOSTILE:
         raw = "".join(f"%{byte:02x}" for byte in text.encode(errors="surrogateescape"))
         answer = api.call("GET", f"{path}?{word}={raw}", tenant="hostile")

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import psycopg
 import pytest
 
 from shardwheel.api.app import PREFIX, ROUTES
 from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
 from shardwheel.roles import Role
-from tests.integration.api.rig import Rig, token
+from tests.integration.api.rig import OF_CLUSTER, OF_ONE, Rig, token
 
 pytestmark = pytest.mark.servers
 
-# These are the cluster's, and nobody's own.
-OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts", "/rebalance")
-OF_ONE = [route for route in ROUTES if "{id}" in route.path and not route.path.startswith(OF_CLUSTER)]
 LISTS = [route for route in ROUTES if route.method == "GET" and "{id}" not in route.path]
 OF_TENANTS = [
     route for route in LISTS if RULES[route.name].role and route.path not in (*OF_CLUSTER, "/events")
@@ -28,26 +24,14 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 BY_NAME: Any = {"ids": lambda route: route.name}
 
 
-def everything(api: Rig, tenant: str) -> list[Any]:
-    with psycopg.connect(api.dsn) as conn:
-        return conn.execute(
-            """SELECT to_jsonb(j) FROM shardwheel.jobs AS j WHERE tenant_id = %(t)s
-               UNION ALL SELECT to_jsonb(x) FROM shardwheel.executions AS x WHERE tenant_id = %(t)s
-               UNION ALL SELECT to_jsonb(v) FROM shardwheel.dag_versions AS v WHERE tenant_id = %(t)s
-               UNION ALL SELECT to_jsonb(r) FROM shardwheel.dag_runs AS r WHERE tenant_id = %(t)s
-               UNION ALL SELECT to_jsonb(d) FROM shardwheel.dead_letters AS d WHERE tenant_id = %(t)s""",
-            {"t": tenant},
-        ).fetchall()
-
-
 @pytest.mark.parametrize("route", OF_ONE, **BY_NAME)
 def test_another_tenants_id_is_not_found(api: Rig, route: Route) -> None:
     tenant = f"victim of {route.name}"
     path = api.path(route.path, tenant)
-    before = everything(api, tenant)
+    before = api.everything(tenant)
     answer = api.call(route.method, path, route.body_example, tenant="thief")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-    assert everything(api, tenant) == before
+    assert api.everything(tenant) == before
     # And it was no accident: its owner does find it.
     assert api.call(route.method, path, route.body_example, tenant=tenant).status_code != 404
 

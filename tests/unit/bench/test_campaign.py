@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -73,3 +74,10 @@ def test_the_command_ends_with_one_when_a_ratio_fell(monkeypatch: pytest.MonkeyP
     told = CliRunner().invoke(commands.app, ["quick"], env={"COLUMNS": "200"})
     assert told.exit_code == 1
     assert "FALLEN" in told.output
+
+
+def test_the_committed_baseline_is_of_some_machine_and_has_only_ratios() -> None:
+    kept = msgspec.json.decode(quick.BASELINE.read_bytes(), type=dict[str, Any])
+    assert kept.pop("machine")["versions"]
+    assert kept
+    assert all(ratio > 0 for ratio in kept.values())

@@ -1,4 +1,4 @@
-"""`shardctl bench peers`, tiny: two that need no further packages, and a peer that hangs or breaks."""
+"""`shardctl bench peers`, tiny: two that need no further packages; and drivers that hang or break."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from shardwheel.bench.peers import answer
+from shardwheel.bench.peers import run as peers_run
 from shardwheel.bench.peers.run import measure_peers
-from shardwheel.bench.peers.work import Size
+from shardwheel.bench.peers.work import Row, Size
 from tests.unit.bench.contract import assert_contract
 
 
@@ -29,3 +30,29 @@ def test_the_same_work_is_done_by_each_alone(
     assert "naive-postgres" in capsys.readouterr().out
     answer.picture(report, tmp_path / "peers.png")
     assert (tmp_path / "peers.png").read_bytes().startswith(b"\x89PNG")
+
+
+def driven_by(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Row:
+    """What is told of a driver that does this."""
+    monkeypatch.setattr(peers_run, "_SLACK_S", 0.3)
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    return peers_run._drive(str(python), "dsn", folder, "naive-heapq", "herd", 0, Size(limit_s=0.1))
+
+
+def test_a_driver_that_breaks_is_told_by_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = driven_by("echo first >&2; echo no such table >&2; exit 3", tmp_path, monkeypatch)
+    assert found == {"unfinished": "failed: no such table"}
+
+
+def test_a_driver_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = driven_by(f"echo $$ > {tmp_path}/pid; exec sleep 600", tmp_path, monkeypatch)
+    assert found["unfinished"].startswith("hung: ended by force")
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_a_driver_answers_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert driven_by("echo noise; echo '{\"per_s\": 5}'", tmp_path, monkeypatch) == {"per_s": 5}

@@ -60,6 +60,7 @@ def test_lateness_counts_from_the_due_moment_and_what_never_started_until_the_en
 def test_rows_are_asked_for_by_letter() -> None:
     assert rows_of("") == ("herd", "pace", "recurring", "restart", "once", "repeated")
     assert rows_of("e,a") == ("herd", "once", "repeated")
+    assert rows_of("once,b") == ("pace", "once")
     with pytest.raises(ValueError, match="'x' is no row"):
         rows_of("a,x")
 

@@ -1,0 +1,52 @@
+"""Statements around a posted job: its key, its reading back, its record. Twins of the .sql files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.rows import IDEMPOTENCY_KEYS, JOBS, IdempotencyKey, whole_now_ms
+from shardwheel.memory.transaction import Transaction
+
+_KEPT_MS = 86_400_000
+
+
+@statement("take_key")
+def take_key(transaction: Transaction, given: Given) -> list[Any]:
+    name = (given["tenant_id"], given["key"])
+    transaction.lock(IDEMPOTENCY_KEYS, name)
+    known: IdempotencyKey | None = transaction.get(IDEMPOTENCY_KEYS, name)
+    now_ms = whole_now_ms(transaction)
+    if known is not None and known.expires_ms >= now_ms:
+        return []
+    transaction.put(IDEMPOTENCY_KEYS, name, IdempotencyKey(given["body_hash"], None, now_ms + _KEPT_MS))
+    return [Written()]
+
+
+@statement("known_key")
+def known_key(transaction: Transaction, given: Given) -> list[Any]:
+    known: IdempotencyKey = transaction.get(IDEMPOTENCY_KEYS, (given["tenant_id"], given["key"]))
+    return [(known.body_hash, known.answer)]
+
+
+@statement("answer_key")
+def answer_key(transaction: Transaction, given: Given) -> list[Any]:
+    name = (given["tenant_id"], given["key"])
+    known: IdempotencyKey = transaction.get(IDEMPOTENCY_KEYS, name)
+    transaction.put(IDEMPOTENCY_KEYS, name, known._replace(answer=given["answer"].obj))
+    return [Written()]
+
+
+@statement("read_jobs")
+def read_jobs(transaction: Transaction, given: Given) -> list[Any]:
+    found = [transaction.get(JOBS, job_id) for job_id in given["job_ids"]]
+    now_ms = whole_now_ms(transaction)
+    return [
+        (*job.row, now_ms) for job in found if job is not None and job.row.tenant_id == given["tenant_id"]
+    ]
+
+
+@statement("write_audits")
+def write_audits(transaction: Transaction, given: Given) -> list[Any]:
+    """Nobody reads the audit in memory."""
+    return [Written() for _ in given["object_ids"]]
