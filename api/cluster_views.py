@@ -15,6 +15,16 @@ class ShardPage(View):
     next_cursor: Cursor
 
 
+class PoolView(View):
+    id: str
+    lag: int | None
+
+
+class PoolPage(View):
+    items: list[PoolView]
+    next_cursor: Cursor
+
+
 class ShardCounts(View):
     """`counts`: how many of its entries are due in each bucket."""
 

@@ -32,7 +32,7 @@ from shardwheel.times import parse_time, refuse
 
 async def list_(ask: Ask) -> Reply:
     query = ask.query
-    job_id, state = query.text("job_id"), query.text("state") or "open"
+    job_id, state = query.text("job_id"), query.text("state", "open")
     wanted = LetterFilter(
         state=None if state == "all" else state,
         task=query.text("task"),

@@ -71,6 +71,7 @@ RULES: dict[str, Rule] = {
     "POST /tasks/{name}:limit": _OPERATOR,
     "GET /shards": Rule(Role.OPERATOR),
     "GET /partitions": Rule(Role.OPERATOR),
+    "GET /pools": Rule(Role.OPERATOR),
     "GET /events": _VIEWER,
     "GET /wheel": Rule(Role.OPERATOR),
     "GET /rebalance": Rule(Role.OPERATOR),

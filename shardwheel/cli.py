@@ -19,7 +19,9 @@ from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.execution import app as execution_app
 from shardwheel.commands.explain import explain
+from shardwheel.commands.importing import app as import_app
 from shardwheel.commands.job import app as job_app
+from shardwheel.commands.job_files import apply, export
 from shardwheel.commands.job_times import next_times
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
@@ -33,6 +35,7 @@ from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
 from shardwheel.commands.task import app as task_app
 from shardwheel.commands.token import app as token_app
+from shardwheel.commands.top import top
 from shardwheel.commands.verbs import verb
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
@@ -61,6 +64,8 @@ app.add_typer(execution_app, name="execution")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(audit_app, name="audit")
 verb(job_app, "next")(next_times)
+verb(job_app)(export)
+verb(job_app)(apply)
 app.add_typer(task_app, name="task")
 app.add_typer(dag_app, name="dag")
 verb(dag_app, "force-complete")(force_complete)
@@ -80,6 +85,8 @@ app.command()(worker)
 app.command()(results)
 app.add_typer(alerts_app, name="alerts")
 verb(app)(explain)
+verb(app)(top)
+app.add_typer(import_app, name="import")
 app.command()(api)
 app.add_typer(token_app, name="token")
 app.add_typer(profile_app, name="profile")

@@ -55,16 +55,16 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     if output is not Format.table:
         _print_value(list(rows), output)
         return
-    console = _console()
+    out = console()
     cells = {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}
-    shown = _fitting(cells, console.width)
+    shown = _fitting(cells, out.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
         # An id is there to be copied: never broken, however narrow the terminal.
         table.add_column(_title(column), overflow="fold", no_wrap=_is_id(column))
     for line in zip(*(cells[column] for column in shown), strict=True):
         table.add_row(*map(escape, line))
-    console.print(table)
+    out.print(table)
 
 
 def print_page(
@@ -89,7 +89,7 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     table.add_column(overflow="fold")
     for name, value in thing.items():
         table.add_row(name, escape(_cell(value)))
-    _console().print(table)
+    console().print(table)
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
@@ -121,7 +121,7 @@ def _short(text: str) -> str:
     return f"{text[:19]}Z" if _TIME.fullmatch(text) else text
 
 
-def _console() -> Console:
+def console() -> Console:
     """As wide as the terminal; where there is none (a pipe, a file) a line stays a line."""
     is_wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=PIPE_COLUMNS if is_wide else None)

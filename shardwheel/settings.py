@@ -140,8 +140,8 @@ def load_settings(
 
     `profile`: the one that a flag names, which wins over the environment, as flags do.
     """
-    filed = _from_file(file) if file is not None else {}
-    said = _from_environment(environ or {})
+    filed = read_file(file) if file is not None else {}
+    said = read_environment(environ or {})
     usual = said.get("profile") or filed.get("profile")
     layers: list[Mapping[str, Any]] = [stack or {}, filed]
     layers.append(read_profile(file, usual) if usual and profile is None else {})
@@ -184,7 +184,7 @@ def read_profile(file: Path | None, name: str) -> dict[str, Any]:
     return profiles[name]
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
     values = _toml(path)
     values.pop(PROFILES, None)
     for name in values:
@@ -202,7 +202,7 @@ def _toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}", field="config") from error
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):

@@ -36,9 +36,12 @@ class Api:
         keyed = {"idempotency_key": uuid.uuid4().hex} | body
         return self._client.request("POST", _filled(path, ids), body=keyed)
 
-    def once(self, path: str, *ids: str, body: dict[str, Any]) -> Any:
-        """Something that has no key, so it is never said twice."""
-        return self._client.request("POST", _filled(path, ids), body=body, repeatable=False)
+    def make_all(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """All of these jobs, or none. Each brings a key, so a repeat is harmless."""
+        made: list[dict[str, Any]] = self._client.request("POST", "/jobs:batch", body=jobs, repeatable=True)[
+            "items"
+        ]
+        return made
 
     def patch(self, path: str, *ids: str, body: dict[str, Any]) -> Any:
         return self._client.request("PATCH", _filled(path, ids), body=body, repeatable=True)

@@ -18,7 +18,14 @@ from shardwheel.commands.references import referred
 from shardwheel.commands.said import Said
 from shardwheel.compose.stack import Stack, running_stack
 from shardwheel.errors import UsageError
-from shardwheel.settings import FILE_NAME, load_settings, read_profile, settings_file
+from shardwheel.settings import (
+    FILE_NAME,
+    load_settings,
+    read_environment,
+    read_file,
+    read_profile,
+    settings_file,
+)
 from shardwheel.tokens import tenant_token
 
 TENANT = "default"
@@ -72,16 +79,17 @@ def _layers(said: Said, environ: Mapping[str, str]) -> Iterator[Layer]:
     if said.profile is not None:
         yield _of_profile(said.profile, file)
         return
-    settings = load_settings(environ=environ)
-    yield Layer("the environment", settings.api_url, settings.token)
-    filed = load_settings(file=file)
-    profile = settings.profile or filed.profile
+    shell = read_environment(environ)
+    yield Layer("the environment", shell.get("api_url", ""), shell.get("token", ""))
+    filed = {} if file is None else read_file(file)
+    profile = shell.get("profile") or filed.get("profile")
     if profile:
         yield _of_profile(profile, file)
         return
-    if not settings.data:
-        yield Layer(FILE_NAME, filed.api_url, filed.token)
-    stack = running_stack(Path(settings.data or filed.data) if settings.data or filed.data else None)
+    if not shell.get("data"):
+        yield Layer(FILE_NAME, filed.get("api_url", ""), filed.get("token", ""))
+    folder = shell.get("data") or filed.get("data")
+    stack = running_stack(Path(folder) if folder else None)
     if stack is not None:
         yield _of_stack(stack)
 

@@ -24,7 +24,7 @@ def list_(at: Terminal) -> None:
 
         shardctl task list
     """
-    at.rows(at.api.get("/tasks")["items"], COLUMNS)
+    at.rows(list(at.api.pages("/tasks")), COLUMNS)
 
 
 @verb(app)

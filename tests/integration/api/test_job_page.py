@@ -61,7 +61,7 @@ def test_a_paused_job_has_no_coming_times(api: Rig) -> None:
 
 
 def test_a_job_is_explained_by_its_own_id_only(api: Rig) -> None:
-    job = api.job("explains", every="1h")
+    job = api.job("explains")
     found = api.call("GET", f"/jobs/{job['id']}/explain", tenant="explains").json()
     assert (found["kind"], found["reason"]) == ("job", "waits")
     execution = api.execution("explains")
@@ -69,7 +69,7 @@ def test_a_job_is_explained_by_its_own_id_only(api: Rig) -> None:
 
 
 def test_the_coming_times_come_with_their_jitter(api: Rig) -> None:
-    job = api.job("jitters", every="1h", jitter_s=60)
+    job = api.job("jitters", jitter_s=60)
     found = api.call("GET", f"/jobs/{job['id']}/next?n=3", tenant="jitters").json()
     assert len(found["items"]) == len(found["fires_at"]) == 3
     assert all(time <= fires for time, fires in zip(found["items"], found["fires_at"], strict=True))

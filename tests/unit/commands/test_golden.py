@@ -65,6 +65,7 @@ VERBS = [
     "rebalance --dry-run",
     "rebalance status",
     "rebalance auto off",
+    "job export",
     "alerts list",
     f"alerts silence {JOB}",
 ]
