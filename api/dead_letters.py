@@ -53,6 +53,7 @@ async def get(ask: Ask) -> Reply:
 
 async def redrive(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.RedriveBody)
+    await ask.desk.quotas.admit_params(ask.tenant, wish.params)
 
     def work(conn: Connection, tenant_id: str) -> bytes:
         row, _ = read_letter(conn, tenant_id, ask.id)
@@ -162,7 +163,8 @@ ROUTES = (
         "/dead-letters/{id}:redrive",
         redrive,
         "Run a dead letter again",
-        "A new execution of its job; said twice, the same execution.",
+        "A new execution of its job; of a DAG's task its next attempt, and its run goes on. Said twice, "
+        "the same execution.",
         views.RedrivenView,
         {"id": examples.LETTER_ID, "execution_id": examples.EXECUTION_ID},
         status=202,

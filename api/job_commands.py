@@ -39,6 +39,7 @@ async def resume(ask: Ask) -> Reply:
 async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.TriggerBody)
     await ask.desk.quotas.admit_run(ask.tenant)
+    await ask.desk.quotas.admit_params(ask.tenant, wish.params)
     execution_id, partition = await ask.desk.pool.run(
         ask.tenant,
         alterations.trigger,

@@ -88,6 +88,7 @@ async def edit(ask: Ask) -> Reply:
     for name in bodies.CREATION_FIELDS:
         if name in changes:
             refuse(name, "belongs to a job's creation", "leave it out")
+    await ask.desk.quotas.admit_params(ask.tenant, changes.get("params"))
     given = changes, ask.desk.callbacks
     job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.by, *given)
     return await changed(ask, job.partition)

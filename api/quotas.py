@@ -83,7 +83,7 @@ class Quotas:
         """Before jobs are stored."""
         account = await self._account(tenant)
         for posting in postings:
-            _check_params(posting, account.quota)
+            _check_params(posting.params, account.quota)
         account.submit(len(postings), self._now_s())
         account.add_active(len(postings))
 
@@ -100,6 +100,10 @@ class Quotas:
         account.submit(1, self._now_s())
         account.add_active(0)
         return partial(_check_dag, quota=account.quota)
+
+    async def admit_params(self, tenant: str, params: object) -> None:
+        """Before params are stored with an edit, or for one run."""
+        _check_params(params, (await self._account(tenant)).quota)
 
     async def admit_run(self, tenant: str) -> None:
         """Before a job is triggered."""
@@ -132,10 +136,10 @@ class Quotas:
         return account
 
 
-def _check_params(posting: JobPosting, quota: Quota, where: str = "") -> None:
+def _check_params(params: object, quota: Quota, where: str = "") -> None:
     if not quota.params_bytes:
         return
-    size, field = len(msgspec.json.encode(posting.params)), f"{where}params"
+    size, field = len(msgspec.json.encode(params)), f"{where}params"
     if size > quota.params_bytes:
         remedy = f"this tenant may send {quota.params_bytes}, so store what is large elsewhere"
         raise TooLargeError(f"{field}: have {size} bytes; {remedy}", field=field)
@@ -146,4 +150,4 @@ def _check_dag(posting: DagPosting, quota: Quota) -> None:
     if most and size > most:
         raise TooLargeError(f"tasks: has {size} tasks; this tenant may have {most} in a DAG", field="tasks")
     for place, task in enumerate(posting.tasks):
-        _check_params(task.job, quota, f"tasks[{place}].")
+        _check_params(task.job.params, quota, f"tasks[{place}].")

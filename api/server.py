@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import sys
 
 import trio
 import uvicorn
@@ -22,9 +21,6 @@ from shardwheel.service import Service
 BACKLOG = 1_024
 DRAIN_LIMIT_S = 20
 IDLE_LIMIT_S = 60
-# PostgreSQL's threads share the interpreter with the event loop: at Python's default of 5 ms one of them at
-# work would hold every answer up for so long.
-SWITCH_S = 0.0005
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -72,7 +68,6 @@ class Server:
         self._service.add_loop("http", self._run)
 
     async def _run(self) -> None:
-        sys.setswitchinterval(SWITCH_S)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._stop_when_asked)
             await trio.to_thread.run_sync(self._uvicorn.run, [self._listener])

@@ -22,3 +22,25 @@ async def flaky(ctx: Any, params: dict[str, Any]) -> str:
 @handler("demo.hopeless")
 def hopeless(ctx: Any, params: dict[str, Any]) -> None:
     raise Fatal("this one ends in the dead letters")
+
+
+@handler("demo.list")
+async def listing(ctx: Any, params: dict[str, Any]) -> list[str]:
+    return list(params["items"])
+
+
+@handler("demo.shout")
+async def shout(ctx: Any, params: dict[str, Any]) -> str:
+    return str(params["item"]).upper()
+
+
+@handler("demo.collect")
+async def collect(ctx: Any, params: dict[str, Any]) -> dict[str, Any]:
+    return dict(await ctx.inputs())
+
+
+@handler("demo.fragile")
+async def fragile(ctx: Any, params: dict[str, Any]) -> str:
+    if ctx.first_attempt:
+        raise Fatal("this one is a dead letter until somebody redrives it")
+    return f"succeeded at attempt {ctx.attempt}"

@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import trio
 
+from shardwheel.compose.demo_dags import dags
 from shardwheel.compose.demo_finding import Finding
 from shardwheel.compose.demo_jobs import jobs, tick_latency
 from shardwheel.compose.demo_takeover import takeover
@@ -96,4 +97,4 @@ async def _health(client: httpx.AsyncClient, address: str) -> tuple[bool, str]:
     return answer.status_code == 200, ", ".join(f"{part} {state}" for part, state in parts)
 
 
-STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, tick_latency, takeover)
+STEPS: tuple[Step, ...] = (processes, postgres, etcd, kafka, services, jobs, dags, tick_latency, takeover)

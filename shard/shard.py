@@ -1,6 +1,7 @@
 """A scheduler shard: the loops around owner, mirror, intake, ticker and sweep. Here, and only here, it waits.
 
-    tick     every few ms         clock → wheels → Kafka; awaits nothing else
+    tick     every few ms, or     clock → wheels → Kafka; awaits nothing else
+             something came in
     intake   1 s, or poked        what changed → wheels and shadows
     store    1 s                  (T, X) → PostgreSQL, fenced
     follow   every view (1 s, or  what the plan asks for: claim, hand over, drop
@@ -95,6 +96,7 @@ class Shard:
         self._leave_limit_s = leave_limit_s
         self._tick_s = tick_s
         self._poked = trio.Event()
+        self._came_in = trio.Event()
         self._heard = {"etcd": trio.current_time(), "postgres": trio.current_time()}
         self._ending = trio.Event()
         self.clock = DatabaseClock(monotonic)
@@ -282,7 +284,8 @@ class Shard:
 
     async def _read_changes(self) -> None:
         shadows = cast(dict[int, Holding], self._mirror.shadows)
-        await self._intake.run_once(ChainMap(self.holdings, shadows))
+        if await self._intake.run_once(ChainMap(self.holdings, shadows)):
+            self._came_in.set()
         if self._intake.snapshot:
             HORIZON_AGE.set(self._horizon_age.note(self._intake.snapshot, trio.current_time()))
         self._heard["postgres"] = trio.current_time()
@@ -300,10 +303,16 @@ class Shard:
         try:
             while not self._ending.is_set():
                 ticker.tick(self._intake.horizon_xid)
-                await trio.sleep(self._tick_s)
+                await self._until_next_tick()
             await self._end(ticker)
         finally:
             await producer.close()
+
+    async def _until_next_tick(self) -> None:
+        """At once if something came in: what waits is mostly due already."""
+        self._came_in = trio.Event()
+        with trio.move_on_after(self._tick_s):
+            await self._came_in.wait()
 
     async def _leave(self) -> None:
         """At SIGTERM: let the others load what is ours and take it over, as long as that may last."""

@@ -20,7 +20,7 @@ from shardwheel.ports import Bus, Message, TopicPartition
 from shardwheel.topics import RESULTS, RESULTS_GROUP
 from shardwheel.wire import Result, encode_result
 
-# Long enough to gather a batch, short against any handler.
+# The first result goes at once; those that follow within this time go together.
 GATHER_S = 0.005
 FLUSH_LIMIT_S = 10.0
 
@@ -55,8 +55,8 @@ class Reporter:
         try:
             while True:
                 await self._more.wait()
-                await trio.sleep(GATHER_S)
                 self.publish()
+                await trio.sleep(GATHER_S)
         finally:
             with trio.CancelScope(shield=True):
                 await self._producer.close()

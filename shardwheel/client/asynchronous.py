@@ -70,7 +70,7 @@ class AsyncClient(Everything):
     async def _send(self, send: Send) -> Reply | Lost:
         request = request_of(send, *self._address(), self._timeout_s)
         if self._http is None:
-            self._http = httpx.AsyncClient(trust_env=False)
+            self._http = httpx.AsyncClient(trust_env=False, verify=self._verify)
         try:
             return reply_of(await self._http.send(request))
         except httpx.TransportError as error:

@@ -24,10 +24,9 @@ T = TypeVar("T")
 class Client(Everything):
     """Over HTTP, on connections that are used again until `close`, or the end of a `with`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._http: httpx.Client | None = None
-        self._opening = threading.Lock()
+    _http: httpx.Client | None = None
+    # Of all clients: it is held for a moment only, when one makes its first call.
+    _opening = threading.Lock()
 
     def __enter__(self) -> Client:
         return self
@@ -73,7 +72,7 @@ class Client(Everything):
         request = request_of(send, *self._address(), self._timeout_s)
         with self._opening:
             if self._http is None:
-                self._http = httpx.Client(trust_env=False)
+                self._http = httpx.Client(trust_env=False, verify=self._verify)
             http = self._http
         try:
             return reply_of(http.send(request))

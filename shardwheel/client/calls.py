@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import ssl
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,7 +37,12 @@ Ending = TypeVar("Ending", bound=EndingAnswer)
 
 
 class Calls:
-    """Never talks: the two clients do, each in its way."""
+    """Never talks: the two clients do, each in its way.
+
+    What is not given comes from `SHARDWHEEL_API_URL` and `SHARDWHEEL_TOKEN`, or from shardwheel.toml, when it
+    is needed. `tenant` is that of jobs in one's own transaction: over HTTP the token says whose they are.
+    `verify`: False, or the certificates to believe.
+    """
 
     def __init__(
         self,
@@ -46,12 +52,14 @@ class Calls:
         tenant: str = "default",
         timeout_s: float = 10.0,
         retry_s: float = 30.0,
+        verify: ssl.SSLContext | bool = True,
     ) -> None:
         self._base_url = base_url
         self._token = token
         self._tenant = tenant
         self._timeout_s = timeout_s
         self._retry_s = retry_s
+        self._verify = verify
 
     def __repr__(self) -> str:
         """Never the token, nor one that somebody wrote into the address."""

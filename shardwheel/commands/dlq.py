@@ -74,6 +74,8 @@ def redrive(
 ) -> None:
     """Run a dead letter's job again, now, with the letter's params. The same letter again is the same run.
 
+    Of a DAG's task it is the next attempt, and the DAG's run goes on.
+
     Examples:
 
         shardctl dlq redrive 6f1c…

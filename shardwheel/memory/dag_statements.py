@@ -294,7 +294,8 @@ def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
             continue
         if transaction.get(DAG_PUT_OFF, (run_id, row.job_id, number_of(row))) is not None:
             continue
-        if not (given["all"] or (is_skipped and row.item_no is None) or row.job_id in given["task_ids"]):
+        is_meant = row.job_id in given["task_ids"] or row.execution_id in given["execution_ids"]
+        if not (given["all"] or (is_skipped and row.item_no is None) or is_meant):
             continue
         changed = _again(transaction, row, given, row.item_no is None and row.job_id in fans)
         put_execution(transaction, changed)
@@ -305,7 +306,10 @@ def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
     for task_id, number in opened.items():
         fan = transaction.get(DAG_FANS, (run_id, task_id))
         if fan is not None and number:
-            transaction.put(DAG_FANS, (run_id, task_id), fan._replace(open_items=number, failed_items=0))
+            open_items, failed_items = max(fan.open_items, 0) + number, max(fan.failed_items - number, 0)
+            transaction.put(
+                DAG_FANS, (run_id, task_id), fan._replace(open_items=open_items, failed_items=failed_items)
+            )
     return again
 
 

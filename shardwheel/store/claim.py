@@ -16,7 +16,7 @@ from psycopg import Connection
 from shardwheel.execution import Claimant, Claimed, ClaimReply, ExecutionState
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_start import start_runs
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 from shardwheel.wire import Fire, FireKind
 
 # How long a worker is believed alive without a heartbeat, by pool. A stuck long job is found within 60 s, the
@@ -78,8 +78,7 @@ def _claim_single(
         "token": Uuid(claimant.token),
         "lease": LEASES[claimant.pool],
     }
-    # Never a prepared plan: a generic one knows nothing of the batch's size and joins by nested loops.
-    return conn.execute(sql("claim"), parameters, binary=True, prepare=False)
+    return conn.execute(sql("claim"), parameters, binary=True, prepare=is_few(len(fires)))
 
 
 def _claim_ranges(conn: Connection[Any], ranges: Sequence[Fire]) -> Iterable[tuple[str, int]]:

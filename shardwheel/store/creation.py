@@ -22,7 +22,7 @@ from shardwheel.store.audit import Actor
 from shardwheel.store.idempotency import store_once
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import insert_jobs, read_now_ms
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 
 class Wish(NamedTuple):
@@ -137,7 +137,7 @@ def _put_on_record(conn: Connection[Any], tenant_id: str, made: Sequence[tuple[b
         "object_ids": Texts([text_of(job_id) for job_id, _ in made]),
         "details": Texts([_details(wish.posting) for _, wish in made]),
     }
-    conn.execute(sql("write_audits"), values, prepare=False)
+    conn.execute(sql("write_audits"), values, prepare=is_few(len(made)))
 
 
 def _details(posting: JobPosting) -> str:

@@ -19,15 +19,13 @@ from shardwheel.execution import Resolved
 from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.audit import Actor, write_audit
-from shardwheel.store.dag_put_off import tell_runs
+from shardwheel.store.dag_put_off import EVERY_END, tell_runs
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import Run, lock_runs, tasks_of
 from shardwheel.store.sql import sql
 from shardwheel.times import refuse
 
 OUTPUT_LIMIT_BYTES = 10_240
-# More than any run has, items of fan-outs included.
-EVERY_END = 2**31
 _DONE = ("succeeded", "force_completed")
 
 

@@ -27,6 +27,8 @@ from shardwheel.store.sql import sql
 
 # Of one transaction; as large as a batch of results.
 MOST = 500
+# More than any run has, items of fan-outs included.
+EVERY_END = 2**31
 # Whoever catches up should have come by: the owner's sweep tells what is older, so that a lag which never
 # ends only slows DAGs down.
 LONG = timedelta(seconds=60)

@@ -11,7 +11,8 @@ WITH failed AS MATERIALIZED (
      AND (x.state IN ('dead', 'cancelled') OR x.state = 'skipped' AND x.reason IN ('upstream_failed', 'upstream_skipped', 'run_failed'))
      AND NOT EXISTS (SELECT FROM shardwheel.dag_put_off AS p
                       WHERE p.dag_run_id = x.dag_run_id AND p.task_id = x.job_id AND p.item_no = coalesce(x.item_no, -1))
-     AND (%(all)s OR x.job_id = ANY (%(task_ids)s::uuid[]) OR x.state = 'skipped' AND x.item_no IS NULL)
+     AND (%(all)s OR x.job_id = ANY (%(task_ids)s::uuid[]) OR x.execution_id = ANY (%(execution_ids)s::uuid[])
+          OR x.state = 'skipped' AND x.item_no IS NULL)
    ORDER BY x.execution_id
      FOR UPDATE OF x
 ),
@@ -30,7 +31,7 @@ again AS (
 ),
 opened AS (
   UPDATE shardwheel.dag_fans AS f
-     SET open_items = a.n, failed_items = 0
+     SET open_items = greatest(f.open_items, 0) + a.n, failed_items = greatest(f.failed_items - a.n, 0)
     FROM (SELECT job_id, count(*) AS n FROM again WHERE item_no IS NOT NULL GROUP BY job_id) AS a
    WHERE f.dag_run_id = %(run_id)s AND f.task_id = a.job_id
 ),

@@ -37,7 +37,7 @@ from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_runs import Run, edges_of, lock_runs, store_runs, tasks_of
 from shardwheel.store.dag_tasks import NewTask, add_tasks, close_fans, end_items, fan_out
 from shardwheel.store.jobs import read_now_ms
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
 # What the DAG's own execution becomes when its run ends.
@@ -170,15 +170,23 @@ class Resolution:
         ]
         self.follow(self.begin(ready))
 
-    def requeue(self, run: Run, actor: str, wait: int = 0, task_ids: Sequence[bytes] | None = None) -> int:
-        """Let failed tasks run again (all, or these), and what was skipped for them wait again; how many
-        run."""
+    def requeue(
+        self,
+        run: Run,
+        actor: str,
+        wait: int = 0,
+        task_ids: Sequence[bytes] | None = None,
+        execution_ids: Sequence[bytes] = (),
+    ) -> int:
+        """Let failed tasks run again (all, or these; of fan-outs all failed items, or these executions), and
+        what was skipped for them wait again; how many run."""
         given = {
             "run_id": Uuid(run.run_id),
             "dag_id": Uuid(run.dag_id),
             "version": run.version,
             "all": task_ids is None,
             "task_ids": Uuids(task_ids or []),
+            "execution_ids": Uuids(execution_ids),
             "wait_ms": wait,
             "actor": actor,
         }
@@ -237,7 +245,9 @@ class Resolution:
             "failed": Booleans(task.verdict is Verdict.FAILED for task in tasks),
             "skipped": Booleans(task.verdict is Verdict.SKIPPED for task in tasks),
         }
-        rows = self._conn.execute(sql("dag_count_down"), parameters, binary=True, prepare=False).fetchall()
+        rows = self._conn.execute(
+            sql("dag_count_down"), parameters, binary=True, prepare=is_few(len(tasks))
+        ).fetchall()
         return [Child(run, task, fan_out, Readiness(*counts)) for run, task, fan_out, *counts in rows]
 
     def _set_counters(self, run: Run, counted: dict[bytes, Readiness]) -> None:
@@ -248,4 +258,4 @@ class Resolution:
             "failed": Bigints([one.failed for one in counted.values()]),
             "skipped": Bigints([one.skipped for one in counted.values()]),
         }
-        self._conn.execute(sql("dag_set_counters"), parameters, prepare=False)
+        self._conn.execute(sql("dag_set_counters"), parameters, prepare=is_few(len(counted)))

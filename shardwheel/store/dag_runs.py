@@ -16,7 +16,7 @@ from psycopg import Connection
 from shardwheel.dag_run import FAILED_FAST, Edge, TaskStand, Totals
 from shardwheel.ids import TASK, execution_id
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Run:
 
 def lock_runs(conn: Connection[Any], run_ids: Iterable[bytes]) -> dict[bytes, Run]:
     """The runs, held until the transaction ends; in key order, so that nobody waits in a circle."""
-    given = {"run_ids": Uuids(sorted(set(run_ids)))}
-    rows = conn.execute(sql("dag_lock_runs"), given, binary=True, prepare=False)
+    ids = sorted(set(run_ids))
+    rows = conn.execute(sql("dag_lock_runs"), {"run_ids": Uuids(ids)}, binary=True, prepare=is_few(len(ids)))
     return {row[0]: Run(*row) for row in rows}
 
 
@@ -89,7 +89,7 @@ def store_runs(conn: Connection[Any], runs: Sequence[Run]) -> None:
         "rounds": Bigints([run.rounds for run in runs]),
         "over": Booleans(not run.unfinished and run.state != "running" for run in runs),
     }
-    conn.execute(sql("dag_store_runs"), parameters, prepare=False)
+    conn.execute(sql("dag_store_runs"), parameters, prepare=is_few(len(runs)))
 
 
 def tasks_of(conn: Connection[Any], run: Run) -> dict[bytes, TaskStand]:

@@ -18,7 +18,7 @@ from psycopg import Connection
 from shardwheel.dag_run import Ended, Verdict
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_runs import Run
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 MOST_ITEMS = 10_000
 NOT_A_LIST = "fan_out_not_a_list"
@@ -69,7 +69,8 @@ def _add(conn: Connection[Any], tasks: Sequence[NewTask]) -> list[NewTask]:
         "reasons": Texts([task.reason for task in tasks]),
         "params": Texts([task.params for task in tasks]),
     }
-    made = {row[0] for row in conn.execute(sql("dag_add"), parameters, binary=True, prepare=False)}
+    rows = conn.execute(sql("dag_add"), parameters, binary=True, prepare=is_few(len(tasks)))
+    made = {row[0] for row in rows}
     return [task for task, made_id in zip(tasks, ids, strict=True) if made_id in made]
 
 

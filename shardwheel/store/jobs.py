@@ -24,7 +24,7 @@ from shardwheel.store.forms import Forms, timing_columns
 from shardwheel.store.held import release_paused, release_task, skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.settlement import settle_old_schedule
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 from shardwheel.times import refuse
 from shardwheel.timing import PostedTiming
 
@@ -57,7 +57,7 @@ def insert_jobs(
         "names": Texts([posting.name for posting in postings]),
         "params": Texts([msgspec.json.encode(posting.params).decode() for posting in postings]),
     }
-    made = conn.execute(sql("create_jobs"), parameters, binary=True, prepare=False).fetchall()
+    made = conn.execute(sql("create_jobs"), parameters, binary=True, prepare=is_few(len(ids))).fetchall()
     given = {job_id: state for job_id, *state in made}
     rows = [
         form.row(posting, tenant_id, job_id, partition, given[job_id])

@@ -3,7 +3,8 @@
 A redrive is a new execution of the same job: kind redrive, scheduled now, with the letter's params (or
 others, given with the request) and no failures yet. It takes the job as it is today; the checkpoint of the
 run that was given up is not carried over, since it may be what it died of. Its request is the letter, and the
-letter names it: so a second redrive of the same letter answers with the same execution.
+letter names it: so a second redrive of the same letter answers with the same execution. Of a DAG's task it is
+the same execution's next attempt, and its run goes on (`letter_resuming`).
 
 By filter it goes page by page, a transaction each, from the latest letter to the oldest. What dies again
 meanwhile is a new letter, later than the first page, and never seen: it ends.
@@ -24,9 +25,11 @@ from shardwheel.posting import check_params
 from shardwheel.store.arrays import Uuids
 from shardwheel.store.audit import Actor
 from shardwheel.store.jobs import read_now_ms
+from shardwheel.store.letter_resuming import Ruling, resume_runs
 from shardwheel.store.letter_row import LetterRow
 from shardwheel.store.letters import LetterFilter, cursor_after, read_letter, read_page
 from shardwheel.store.sql import sql
+from shardwheel.times import refuse
 
 # How many letters one transaction deals with.
 AT_ONCE = 200
@@ -34,7 +37,9 @@ AT_ONCE = 200
 _REFUSALS = {
     "job_deleted": "its job is deleted: create the job anew, and trigger it with the letter's params",
     "job_gone": "its job is gone: create the job anew, and trigger it with the letter's params",
-    "dag_task": "it is a task of a DAG run: re-run the DAG's run instead",
+    "run_cancelled": "its DAG run is cancelled: trigger the DAG for a new one",
+    "run_gone": "its DAG run is gone: trigger the DAG for a new one",
+    "task_over": "its task is no longer dead in its DAG run: it was completed, skipped or run again by hand",
     "discarded": "it was discarded",
     "redriven": "it was redriven already",
 }
@@ -49,13 +54,6 @@ class Dealt(NamedTuple):
     next_cursor: str | None
 
 
-class _Ruling(NamedTuple):
-    letter_id: bytes
-    ruling: str
-    redriven_as: bytes | None
-    redriven_with: dict[str, Any] | None
-
-
 def redrive_letter(
     conn: Connection[Any],
     tenant_id: str,
@@ -67,6 +65,8 @@ def redrive_letter(
     if params is not None:
         check_params(params)
     row, _ = read_letter(conn, tenant_id, letter_id)
+    if params is not None and row.dag_run_id is not None:
+        refuse("params", "a task of a DAG runs again as it was", "redrive it without, or trigger the DAG")
     (ruling,) = _redrive(conn, tenant_id, [row], actor, params)
     if ruling.redriven_as is None:
         raise _refusal(ruling)
@@ -123,7 +123,20 @@ def _redrive(
     letters: Sequence[LetterRow],
     actor: Actor,
     params: Mapping[str, Any] | None,
-) -> list[_Ruling]:
+) -> list[Ruling]:
+    """First of tasks, since runs are locked before executions are made; what is left makes new ones."""
+    plain = [row for row in letters if row.dag_run_id is None]
+    rulings = resume_runs(conn, tenant_id, letters, actor) if len(plain) < len(letters) else []
+    return rulings + (_redrive_plain(conn, tenant_id, plain, actor, params) if plain else [])
+
+
+def _redrive_plain(
+    conn: Connection[Any],
+    tenant_id: str,
+    letters: Sequence[LetterRow],
+    actor: Actor,
+    params: Mapping[str, Any] | None,
+) -> list[Ruling]:
     now_ms = read_now_ms(conn)
     new_ids = [
         execution_id(REDRIVE, row.job_id, row.partition, now_ms, row.dead_letter_id) for row in letters
@@ -135,14 +148,14 @@ def _redrive(
         "now_ms": now_ms,
         "params": None if params is None else msgspec.json.encode(params).decode(),
     }
-    return [_Ruling._make(row) for row in conn.execute(sql("redrive_letters"), parameters, prepare=False)]
+    return [Ruling._make(row) for row in conn.execute(sql("redrive_letters"), parameters, prepare=False)]
 
 
 def _discard(
     conn: Connection[Any], tenant_id: str, letter_ids: Sequence[bytes], actor: Actor
-) -> list[_Ruling]:
+) -> list[Ruling]:
     parameters = _by(tenant_id, letter_ids, actor)
-    return [_Ruling._make(row) for row in conn.execute(sql("discard_letters"), parameters, prepare=False)]
+    return [Ruling._make(row) for row in conn.execute(sql("discard_letters"), parameters, prepare=False)]
 
 
 def _by(tenant_id: str, letter_ids: Sequence[bytes], actor: Actor) -> dict[str, Any]:
@@ -154,10 +167,10 @@ def _by(tenant_id: str, letter_ids: Sequence[bytes], actor: Actor) -> dict[str, 
     }
 
 
-def _dealt(rulings: Sequence[_Ruling], done: str, next_cursor: str | None) -> Dealt:
+def _dealt(rulings: Sequence[Ruling], done: str, next_cursor: str | None) -> Dealt:
     by_ruling = Counter(ruling.ruling for ruling in rulings)
     return Dealt(by_ruling.pop(done, 0), dict(by_ruling), next_cursor)
 
 
-def _refusal(ruling: _Ruling) -> ConflictError:
+def _refusal(ruling: Ruling) -> ConflictError:
     return ConflictError(f"dead letter {text_of(ruling.letter_id)}: {_REFUSALS[ruling.ruling]}", field="id")

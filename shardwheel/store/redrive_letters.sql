@@ -1,4 +1,4 @@
--- A second chance for dead letters: each becomes a new execution that waits, due now, with the letter's id as its
+-- A second chance for dead letters, but those of DAG tasks (letter_resuming): each becomes a new execution that waits, due now, with the letter's id as its
 -- request. Of each letter the ruling: `redrive` was done here, any other says why not.
 --
 -- Lock order: jobs FOR SHARE (a delete is either seen or waits), then the letters, then the inserts, each in key
@@ -16,7 +16,7 @@ job AS MATERIALIZED (
 letter AS MATERIALIZED (
   SELECT l.dead_letter_id, l.partition, l.job_id, l.dag_run_id, l.params, l.trace, l.state, l.redriven_as
     FROM shardwheel.dead_letters AS l
-   WHERE l.dead_letter_id = ANY (%(letter_ids)s::uuid[]) AND l.tenant_id = %(tenant_id)s
+   WHERE l.dead_letter_id = ANY (%(letter_ids)s::uuid[]) AND l.tenant_id = %(tenant_id)s AND l.dag_run_id IS NULL
      AND (SELECT count(*) FROM job) >= 0  -- the jobs' locks come first
    ORDER BY l.dead_letter_id
      FOR UPDATE OF l
@@ -27,7 +27,6 @@ verdict AS MATERIALIZED (
            WHEN l.state <> 'open' THEN l.state
            WHEN j.job_id IS NULL THEN 'job_gone'
            WHEN j.state = 'deleted' THEN 'job_deleted'
-           WHEN l.dag_run_id IS NOT NULL THEN 'dag_task'
            ELSE 'redrive' END AS ruling
     FROM letter AS l
     JOIN wish AS w USING (dead_letter_id)

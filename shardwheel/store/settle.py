@@ -21,7 +21,7 @@ from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.dag_resolve import resolve
 from shardwheel.store.dag_runs import Run, lock_runs
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 from shardwheel.wire import Outcome, Result
 
 # What an attempt is put on record as.
@@ -83,7 +83,7 @@ def _apply(
     if not decided:
         return Applied({})
     parameters = _parameters(decided) | {"put_off": put_off}
-    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=False).fetchall()
+    rows = conn.execute(sql("settle"), parameters, binary=True, prepare=is_few(len(decided))).fetchall()
     states = {row[0]: row[1] for row in rows}
     dead = [execution_id for execution_id, state in states.items() if state == ExecutionState.DEAD]
     if dead:

@@ -52,6 +52,18 @@ def test_params_of_a_tenant_may_be_limited_further(api: Rig) -> None:
     assert (refused.status_code, refused.json()["error"]["field"]) == (413, "params")
 
 
+def test_nor_do_larger_params_come_by_another_way(api: Rig) -> None:
+    limit(api, "laconic", '{"params_bytes": 20}')
+    job, letter = api.job("laconic")["id"], api.letter("laconic")
+    for method, path in (
+        ("PATCH", f"/jobs/{job}"),
+        ("POST", f"/jobs/{job}:trigger"),
+        ("POST", f"/dead-letters/{letter}:redrive"),
+    ):
+        refused = api.call(method, path, {"params": {"a": "longer than that"}}, tenant="laconic")
+        assert (refused.status_code, refused.json()["error"]["field"]) == (413, "params"), path
+
+
 def test_the_size_of_a_dag_may_be_limited(api: Rig) -> None:
     limit(api, "small", '{"dag_tasks": 2, "active_jobs": 6, "params_bytes": 20}')
     dag = api.dag("small")

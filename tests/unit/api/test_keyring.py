@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import jwt
 import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 from trio.testing import trio_test
 
+from shardwheel.api import keyring
+from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.keyring import read_keys
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.http import Answer, address_of, listen, serve
+from shardwheel.service import Service
 from shardwheel.settings import Settings
-from shardwheel.tokens import key_name
+from shardwheel.tokens import UnknownKeyError, Verifier, key_name
 
 
-def key_set() -> bytes:
-    key = ec.generate_private_key(ec.SECP256R1())
-    return json.dumps({"keys": [ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "k1"}]}).encode()
+def key_set(key: ec.EllipticCurvePrivateKey | None = None, kid: str = "k1") -> bytes:
+    made = key or ec.generate_private_key(ec.SECP256R1())
+    return json.dumps({"keys": [ECAlgorithm.to_jwk(made.public_key(), as_dict=True) | {"kid": kid}]}).encode()
 
 
 @trio_test
@@ -68,3 +74,40 @@ async def test_a_key_set_from_an_address() -> None:
         with pytest.raises(UnavailableError):
             await read_keys(Settings(jwt_algorithm="ES256", jwks=f"http://{address}/none"))
         nursery.cancel_scope.cancel()
+
+
+@trio_test
+async def test_jwks_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of a key that is not known yet: soon it is; and what was taken out is not believed any more."""
+    monkeypatch.setattr(keyring, "BETWEEN_S", 0.001)
+    old, new = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    path = tmp_path / "jwks.json"
+    path.write_bytes(key_set(old, "k1"))
+    settings = Settings(jwt_algorithm="ES256", jwks=str(path))
+    service = Service("api", address="none")
+    ring = keyring.Keyring(service, settings)
+    verifier = Verifier("ES256", "shardwheel", "shardwheel")
+    gatekeeper = Gatekeeper(verifier, await read_keys(settings), now_s=time.time, want_keys=ring.want)
+    ring.keep(gatekeeper)
+    assert gatekeeper.caller(bearer(old, "k1")).tenant == "acme"
+    path.write_bytes(key_set(new, "k2"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(service.run)
+        with trio.fail_after(30):
+            await believed(gatekeeper, bearer(new, "k2"))
+        with pytest.raises(UnknownKeyError):
+            gatekeeper.caller(bearer(old, "k1"))
+        service.stop()
+
+
+async def believed(gatekeeper: Gatekeeper, header: str) -> None:
+    while True:
+        with suppress(UnknownKeyError):
+            gatekeeper.caller(header)
+            return
+        await trio.sleep(0.001)
+
+
+def bearer(key: ec.EllipticCurvePrivateKey, kid: str) -> str:
+    claims = {"tenant": "acme", "role": "viewer", "iss": "shardwheel", "aud": "shardwheel"}
+    return "Bearer " + jwt.encode(claims | {"exp": int(time.time()) + 60}, key, "ES256", {"kid": kid})

@@ -27,7 +27,7 @@ NO_TASKS = {
     "cancel_ahead",  # by a fire's id, which is never a task's
     "claim",  # holds what can't run; the sweep ends it (dag_skip_doomed)
     "expand_work",
-    "redrive_letters",  # refuses tasks
+    "redrive_letters",  # but those of DAGs: letter_resuming
     "settle_old",
     "skip_held",  # but those of DAGs
 }
@@ -50,7 +50,7 @@ def test_every_statement_that_may_end_an_execution_is_known() -> None:
     assert set(_statements()) == RESOLVED | NO_TASKS | GOES_ON
 
 
-@pytest.mark.parametrize("name", ["skip_held"])
+@pytest.mark.parametrize("name", ["redrive_letters", "skip_held"])
 def test_what_leaves_tasks_alone_says_so(name: str) -> None:
     assert "dag_run_id IS NULL" in _statements()[name]
 
