@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import io
-import pickle
+import pickle  # noqa: TID251  (nothing it names is ever brought to life)
 from base64 import b64decode
 from datetime import datetime, timedelta
 from typing import Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import pickle  # noqa: TID251  (to see that it is not)
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
