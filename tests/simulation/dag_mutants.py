@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from shardwheel.dag_run import Ended, Readiness
-from shardwheel.execution import Resolved, Settled
+from shardwheel.dag_run import Ended, Readiness, TaskStand
+from shardwheel.execution import TERMINAL_STATES, Resolved, Settled
 from shardwheel.memory import claim_statements, rows
 from shardwheel.memory.claim_statements import Chosen
 from shardwheel.memory.connection import STATEMENTS, Given, Written
-from shardwheel.memory.dag_rows import DAG_COUNTERS, DAG_RUNS, DagCounter
+from shardwheel.memory.dag_rows import DAG_COUNTERS, DAG_PUT_OFF, DAG_RUNS, DagCounter
 from shardwheel.memory.dag_statements import edges_of, executions_of, tasks_of, versions_of
 from shardwheel.memory.rows import Execution
 from shardwheel.memory.transaction import Transaction
@@ -311,3 +311,29 @@ def empty_list_waits() -> Sequence[Any]:
 @mutant("the claim of a task does not look at its DAG's state")
 def dag_state_ignored() -> Sequence[Any]:
     return [patch.object(Chosen, "state", property(lambda one: one.job.state))]
+
+
+# --- what is put off while results lag ----------------------------------------------------------------
+
+
+@mutant("an end that was put off is told twice")
+def told_twice() -> Sequence[Any]:
+    take = STATEMENTS["dag_take_put_off"]
+
+    def kept(transaction: Transaction, given: Given) -> list[Any]:
+        owed = dict(transaction.rows(DAG_PUT_OFF))
+        taken = take(transaction, given)
+        for key, row in owed.items():
+            if row.put_off_ms > transaction.server.now_ms() - 1_500:
+                transaction.put(DAG_PUT_OFF, key, row)
+        return taken
+
+    return [statement_replaced("dag_take_put_off", kept)]
+
+
+@mutant("a run counts what it has not been told of")
+def untold_counts() -> Sequence[Any]:
+    def is_over(task: TaskStand) -> bool:
+        return task.state in TERMINAL_STATES and not task.is_pending
+
+    return [patch.object(TaskStand, "is_over", property(is_over))]

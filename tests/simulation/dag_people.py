@@ -19,7 +19,7 @@ from shardwheel.store.dag_reading import get_dag
 from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag, trigger_dag
 from shardwheel.store.requests import cancel_execution
 from tests.simulation.notes import TENANT, note_hand, note_job
-from tests.simulation.world import World
+from tests.simulation.world import TASKS, World
 
 _Connection = Connection[Any]
 HAND = Hand(TENANT, "somebody")
@@ -41,7 +41,7 @@ class DagPeople:
         return [*often, *seldom, self._cancel_task, self._delete, self.create]
 
     async def create(self) -> None:
-        posting = parse_dag(random_dag(self._random))
+        posting = parse_dag(random_dag(self._random, self._tasks()))
 
         def create(conn: _Connection) -> bytes:
             dag_id = create_dag(conn, TENANT, posting)
@@ -49,6 +49,12 @@ class DagPeople:
             return dag_id
 
         self._dags.append(await self._store.run(create))
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        tasks = random_tasks(self._random)
+        for task in tasks if self._world.limited else ():
+            task["task"] = self._random.choice(TASKS)
+        return tasks
 
     async def _change(self, change: Callable[..., Any], *args: Any) -> None:
         if not self._dags:
@@ -69,7 +75,7 @@ class DagPeople:
         elif r.random() < 0.5:
             await self._change(edit_dag, {"every": r.choice([3, 4, 7])})
         else:
-            await self._change(edit_dag, {"tasks": random_tasks(r), "policy": random_policy(r)})
+            await self._change(edit_dag, {"tasks": self._tasks(), "policy": random_policy(r)})
 
     def _rewire(self, conn: _Connection, tenant_id: str, dag_id: bytes) -> None:
         tasks = get_dag(conn, tenant_id, dag_id).definition["tasks"]
@@ -159,7 +165,7 @@ class DagPeople:
 # --- what they post -----------------------------------------------------------------------------------
 
 
-def random_dag(r: random.Random) -> dict[str, Any]:
+def random_dag(r: random.Random, tasks: list[dict[str, Any]]) -> dict[str, Any]:
     timing: dict[str, Any] = {"every": r.choice([4, 6, 9])} if r.random() < 0.8 else {}
     return timing | {
         "policy": random_policy(r),
@@ -168,7 +174,7 @@ def random_dag(r: random.Random) -> dict[str, Any]:
         "overlap": r.choice(["allow", "allow", "skip", "queue"]),
         "misfire": r.choice(["fire_all", "fire_last", "skip"]),
         "misfire_grace_s": r.choice([5, 60]),
-        "tasks": random_tasks(r),
+        "tasks": tasks,
     }
 
 

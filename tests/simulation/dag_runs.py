@@ -14,6 +14,7 @@ from shardwheel.memory.dag_rows import (
     DAG_COUNTERS,
     DAG_EDGES,
     DAG_FANS,
+    DAG_PUT_OFF,
     DAG_RUNS,
     DAG_TASKS,
     DAG_VERSIONS,
@@ -48,7 +49,8 @@ def is_over(word: str) -> bool:
 
 
 class SeenRun(NamedTuple):
-    """By task: what it says, its parents, its row and its items' rows."""
+    """By task: what it says, its parents, its row and its items' rows. `untold`: (task, item) that are over,
+    while the run has not been told; as far as it is concerned, they are not."""
 
     run: DagRun
     policy: str
@@ -59,19 +61,25 @@ class SeenRun(NamedTuple):
     items: dict[bytes, list[Execution]]
     counters: dict[bytes, DagCounter]
     fans: dict[bytes, DagFan]
+    untold: set[tuple[bytes, int | None]]
 
     @property
     def words(self) -> dict[bytes, str]:
-        return {task_id: word_of(self.rows.get(task_id)) for task_id in self.tasks}
+        return {task_id: self.word(task_id, self.rows.get(task_id)) for task_id in self.tasks}
+
+    def word(self, task_id: bytes, row: Execution | None) -> str:
+        is_untold = row is not None and (task_id, row.item_no) in self.untold
+        return "open" if is_untold else word_of(row)
 
     @property
     def under_way(self) -> list[Execution]:
-        """What waits, is held, or is run by a worker."""
+        """What waits, is held, is run by a worker, or is to be told."""
         every = [*self.rows.values(), *(item for items in self.items.values() for item in items)]
         return [
             row
             for row in every
-            if row.state in rows.UNFINISHED and (row.state != "running" or row.lease_until_ms is not None)
+            if (row.state in rows.UNFINISHED and (row.state != "running" or row.lease_until_ms is not None))
+            or (row.job_id, row.item_no) in self.untold
         ]
 
 
@@ -100,4 +108,5 @@ def seen_run(tables: Written, run_id: bytes) -> SeenRun:
         items,
         {key[1]: counter for key, counter in tables[DAG_COUNTERS].items() if key[0] == run_id},
         {key[1]: fan for key, fan in tables[DAG_FANS].items() if key[0] == run_id},
+        {(key[1], None if key[2] < 0 else key[2]) for key in tables[DAG_PUT_OFF] if key[0] == run_id},
     )

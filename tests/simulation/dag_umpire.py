@@ -7,10 +7,12 @@ would be forgotten. None of this may wait for the sweep: each commit leaves the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from shardwheel.execution import WAITING_STATES
 from shardwheel.ids import TASK, execution_id, text_of
 from shardwheel.memory import rows
-from shardwheel.memory.dag_rows import DAG_COUNTERS, DAG_FANS, DAG_RUNS, DAG_VERSIONS, DagRun
+from shardwheel.memory.dag_rows import DAG_COUNTERS, DAG_FANS, DAG_PUT_OFF, DAG_RUNS, DAG_VERSIONS, DagRun
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.memory.rows import Execution
 from tests.simulation.checker import ViolationError
@@ -45,8 +47,9 @@ class DagUmpire:
                 self._check_change(runs[row.dag_run_id], before, row)
             if key in runs and _is_over(before) and row.state == "running":
                 self.reopened.add(key)
-        for seen in runs.values():
+        for run_id, seen in runs.items():
             self._look(seen)
+            self._check_deaths(seen, _newly_over(run_id, old, new))
 
     def may_reopen(self, old: Written, new: Written, row: Execution) -> bool:
         """Whether what was over may go on: somebody's hand on its run says so, or a round of policy retry."""
@@ -70,9 +73,13 @@ class DagUmpire:
             self._check_begin(seen, row)
         if is_stopped and (begins or goes_on):
             self._say(run, f"is {run.state} {run.reason}, and {text_of(row.execution_id)} is {row.state}")
-        dies = row.item_no is None and word_of(row) in DIED and not _is_over(old)
-        if dies and seen.policy == "fail_fast" and not is_stopped:
-            self._say(run, f"goes on, though {text_of(row.execution_id)} is {row.state}")
+
+    def _check_deaths(self, seen: SeenRun, over: Iterable[bytes]) -> None:
+        """Under fail_fast nothing goes on from the moment when a run learns that a task of it died."""
+        run = seen.run
+        died = [seen.tasks[task_id].task_key for task_id in over if seen.words.get(task_id) in DIED]
+        if died and seen.policy == "fail_fast" and run.state == "running" and run.reason != "failed_fast":
+            self._say(run, f"goes on, though {died} died")
 
     def _check_version(self, old: DagRun | None, run: DagRun) -> None:
         """A run begins with its DAG's newest version, once, with its fire; and keeps it."""
@@ -136,7 +143,7 @@ class DagUmpire:
                 self._say(seen.run, f"counts below nothing: {fan}")
             if row is None or row.state != "running":
                 continue
-            is_open = sum(not is_over(word_of(item)) for item in items)
+            is_open = sum(not is_over(seen.word(task_id, item)) for item in items)
             if (len(items), is_open) != (fan.items, fan.open_items) or not is_open:
                 self._say(seen.run, f"has {is_open} of {len(items)} items open: {fan}")
 
@@ -159,9 +166,19 @@ class DagUmpire:
 
 def _touched(new: Written) -> set[bytes]:
     runs = {row.dag_run_id for row in new.get(rows.EXECUTIONS, {}).values()} - {None}
-    counted = {key[0] for name in (DAG_COUNTERS, DAG_FANS) for key in new.get(name, {})}
+    counted = {key[0] for name in (DAG_COUNTERS, DAG_FANS, DAG_PUT_OFF) for key in new.get(name, {})}
     return runs | counted | set(new.get(DAG_RUNS, {}))
 
 
 def _is_over(row: Execution | None) -> bool:
     return row is not None and is_over(word_of(row))
+
+
+def _newly_over(run_id: bytes, old: Written, new: Written) -> Iterator[bytes]:
+    """Tasks of which the run may have learned with this commit that they are over."""
+    for key, row in new.get(rows.EXECUTIONS, {}).items():
+        if (row.dag_run_id, row.item_no) == (run_id, None) and not _is_over(old[rows.EXECUTIONS][key]):
+            yield row.job_id
+    for key, put_off in new.get(DAG_PUT_OFF, {}).items():
+        if (key[0], key[2], put_off) == (run_id, -1, None):
+            yield key[1]

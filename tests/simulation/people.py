@@ -61,7 +61,7 @@ class People:
         every = [*common, self._trigger, self._cancel, self._delete, self._create]
         limits = [self._limit, self._limit, self._pause_task, self._resume_task, self._resume_task]
         if self._world.has_dags:
-            return [*self._dags.wishes, self._random.choice(every)]
+            every = [*self._dags.wishes, self._random.choice(every)]
         return [*every, *limits] if self._world.limited else every
 
     async def relent(self) -> None:

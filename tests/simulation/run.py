@@ -43,7 +43,7 @@ from tests.simulation.notes import HANDS, NOTE_TABLES
 from tests.simulation.people import People
 from tests.simulation.tables import tables_of
 from tests.simulation.umpire import Umpire
-from tests.simulation.world import PARTITIONS, TASKS, World, has_dags, is_limited, leaves
+from tests.simulation.world import PARTITIONS, TASKS, World, has_dags, is_limited, lags, leaves
 
 CHAOS_S = 35.0
 QUIET_LIMIT_S = 400.0
@@ -66,6 +66,11 @@ _TIGHT_LIMITS: dict[str, Any] = {
 }
 # Tasks of DAGs fail as posted, for ever: that opens no breaker.
 _DAG_LIMITS: dict[str, Any] = {"store.tallies.BREAKER_RUNS": 1_000_000}
+_LAG_LIMITS: dict[str, Any] = {
+    "results.lag.OPEN_ABOVE": 0,
+    "results.lag.CLOSE_BELOW": 1,
+    "results.lag.MEASURE_S": 0.25,
+}
 
 
 class Outcome(NamedTuple):
@@ -97,8 +102,9 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
     for task in TASKS:
         registry.add(task, _handler(world, watcher), "short", None)
     world.old_registry.add("work", _handler(world, watcher), "short", None)
-    with _watching(world.postgres, watcher, umpire), umpire.watching():
+    with _watching(world.postgres, watcher, umpire) as over, umpire.watching():
         async with trio.open_nursery() as nursery:
+            over.append(nursery.cancel_scope)
             nursery.start_soon(world.supervise, "shard", world.shard)
             for role in ("second shard", "third shard")[: world.random.choice([0, 0, 1, 2])]:
                 nursery.start_soon(world.supervise, role, world.shard)
@@ -111,8 +117,10 @@ async def _simulate(seed: int, outcomes: list[Outcome]) -> None:
             await trio.sleep(world.random.uniform(0, 4))
             await _live(world)
             through_ms = int(world.postgres.now_ms())
-            await _until_quiet(world, [watcher.seen, umpire.seen], through_ms)
+            await _until_quiet(world, through_ms)
             nursery.cancel_scope.cancel()
+    for violation in chain(watcher.seen, umpire.seen):
+        raise violation
     times = check(tables_of(world.postgres), through_ms)
     tables: Any = world.postgres.tables
     tasks = check_runs([seen_run(tables, run_id) for run_id in tables[DAG_RUNS]], tables[HANDS].values())
@@ -130,14 +138,12 @@ async def _live(world: World) -> None:
         await people.relent()
 
 
-async def _until_quiet(world: World, seen: list[list[ViolationError]], through_ms: int) -> None:
+async def _until_quiet(world: World, through_ms: int) -> None:
     fired_by_s = trio.current_time() + FIRED_WITHIN_S
     with trio.move_on_after(QUIET_LIMIT_S):
         while not is_quiet(tables_of(world.postgres), through_ms):
             for ended in world.strange_ends:
                 raise ViolationError(f"a process ended of {ended!r}") from ended
-            for violation in chain(*seen):
-                raise violation
             if trio.current_time() > fired_by_s:
                 check_fired(tables_of(world.postgres), through_ms)
             await trio.sleep(1)
@@ -177,9 +183,11 @@ def _do(deed: str | None, attempt: int) -> None:
 
 
 @contextmanager
-def _watching(server: MemoryPostgres, watcher: Watcher, umpire: Umpire) -> Iterator[None]:
-    """Look at every commit: the watcher before it is applied, the umpire afterwards."""
+def _watching(server: MemoryPostgres, watcher: Watcher, umpire: Umpire) -> Iterator[list[trio.CancelScope]]:
+    """Look at every commit: the watcher before it is applied, the umpire afterwards. At the first that breaks
+    a rule, what is in the scopes that are given back is over."""
     commit = Transaction.commit
+    over: list[trio.CancelScope] = []
 
     def watched(transaction: Transaction) -> None:
         if transaction.ended.is_set():
@@ -191,15 +199,19 @@ def _watching(server: MemoryPostgres, watcher: Watcher, umpire: Umpire) -> Itera
             reopens = umpire.dags.may_reopen(old, new, row)
             watcher.change(before, row, state, wished=wished, reopens=reopens)
         commit(transaction)
-        return umpire.committed(old, new)
+        umpire.committed(old, new)
+        if watcher.seen or umpire.seen:
+            for scope in over:
+                scope.cancel()
+        return None
 
     with patch.object(Transaction, "commit", watched):
-        yield
+        yield over
 
 
 def _limits(seed: int) -> dict[str, Any]:
-    more = _TIGHT_LIMITS if is_limited(seed) else _DAG_LIMITS if has_dags(seed) else {}
-    return _LIMITS | more
+    every = ((is_limited, _TIGHT_LIMITS), (has_dags, _DAG_LIMITS), (lags, _LAG_LIMITS))
+    return _LIMITS | {name: limit for holds, limits in every if holds(seed) for name, limit in limits.items()}
 
 
 def _whose(server: MemoryPostgres, row: rows.Execution) -> tuple[str, bool]:

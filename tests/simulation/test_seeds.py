@@ -34,3 +34,4 @@ def test_the_seeds_do_something() -> None:
     outcomes = [simulate(seed) for seed in range(5)]
     assert sum(outcome.times for outcome in outcomes) > 100
     assert sum(outcome.claims for outcome in outcomes) > 100
+    assert sum(simulate(seed).dag_tasks for seed in (1, 5, 9)) > 100

@@ -96,7 +96,8 @@ class Umpire:
         if self._runs_without_worker(row):
             self._check_overlap(row)
             return
-        if row.claim_token is None or (before is not None and before.state == "held"):
+        is_held = before is not None and before.state == "held" and before.reason != "handler_unknown"
+        if row.claim_token is None or is_held:
             self._say(row.execution_id, "runs without having been claimed")
         name = self._name(row)
         limits: LimitedType = self._server.tables[hold_rows.TASK_TYPES].get(name) or LimitedType(name)
@@ -110,7 +111,8 @@ class Umpire:
     def _runs_without_worker(self, row: Execution) -> bool:
         """A DAG's own execution, or a fan-out's."""
         is_dag = self._server.tables[rows.JOBS][row.job_id].row.kind == "dag"
-        return is_dag or (row.dag_run_id, row.job_id) in self._server.tables[dag_rows.DAG_FANS]
+        is_fan = (row.dag_run_id, row.job_id) in self._server.tables[dag_rows.DAG_FANS]
+        return is_dag or (is_fan and row.item_no is None)
 
     def _check_overlap(self, row: Execution) -> None:
         """Once begun, nothing else of the job begins until it is over, however often it is tried. (What went
@@ -162,7 +164,7 @@ class Umpire:
         return [
             row
             for row in self._server.tables[rows.EXECUTIONS].values()
-            if row.state == "running" and self._name(row) == name
+            if row.state == "running" and row.claim_token is not None and self._name(row) == name
         ]
 
     def _name(self, row: Execution) -> TaskName:

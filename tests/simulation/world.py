@@ -22,6 +22,8 @@ from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.memory.loop_store import loop_server
 from shardwheel.memory.postgres_server import MemoryPostgres
 from shardwheel.records import Member
+from shardwheel.results.catching_up import CatchingUp
+from shardwheel.results.lag import LagBreaker, LagWatch
 from shardwheel.results.processor import Processor
 from shardwheel.service import Service
 from shardwheel.shard.shard import Shard
@@ -83,13 +85,18 @@ def name_of(role: str, birth: int) -> str:
 
 
 def is_limited(seed: int) -> bool:
-    """Every fourth seed has limits, breakers and jobs that must not overlap."""
-    return seed % 4 == 3
+    """Every fourth seed has limits, breakers and jobs that must not overlap; a few of those with DAGs too."""
+    return seed % 4 == 3 or seed % 32 == 9
 
 
 def has_dags(seed: int) -> bool:
     """And every fourth has DAGs, and hardly any jobs."""
     return seed % 4 == 1
+
+
+def lags(seed: int) -> bool:
+    """In half of those, few results are a lag: what follows in DAGs is put off."""
+    return seed % 8 == 5
 
 
 class World:
@@ -193,7 +200,11 @@ class World:
 
     async def results(self, process: Process) -> None:
         await process.ready()
-        Processor(process.service, process.store, process.bus).add_to_service()
+        breaker = LagBreaker()
+        Processor(process.service, process.store, process.bus, breaker=breaker).add_to_service()
+        if self.has_dags:
+            LagWatch(process.service, process.bus, breaker).add_to_service()
+            CatchingUp(process.service, process.store, breaker).add_to_service()
         await process.service.run()
 
 
