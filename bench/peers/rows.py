@@ -34,6 +34,7 @@ _WARM: Final = 1 << 40
 _WARM_UP: Final = 200
 _LOOK_S: Final = 0.02
 _GRACE_S: Final = 5.0
+_READY_S: Final = 120.0
 Item = TypeVar("Item")
 
 
@@ -200,7 +201,11 @@ class Run:
     # --- Steps -----------------------------------------------------------------------------------------
 
     def _start(self, plans: Sequence[Plan] = ()) -> None:
-        self._host = Host(self._name, self._place, plans, self._left_s())
+        """The first start of a row is not part of its work: the limit counts from when it is over."""
+        is_first = self._host is None
+        self._host = Host(self._name, self._place, plans, _READY_S if is_first else self._left_s())
+        if is_first:
+            self._deadline_s = time.monotonic() + self._size.limit_s
 
     def _warm_up(self) -> float:
         """Some jobs that do not count; how long adding one of them takes."""
