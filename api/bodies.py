@@ -43,7 +43,13 @@ class JobBody(Small, omit_defaults=True):
     every: Duration | None = None
     run_at: Time | None = None
     delay: Duration | None = None
-    parents: Annotated[list[str], Meta(description="Ids of jobs that it runs after.")] | None = None
+    parents: (
+        Annotated[
+            list[str],
+            Meta(description="Ids of jobs that it runs after, in each run of theirs.", max_length=1_000),
+        ]
+        | None
+    ) = None
     time_zone: Annotated[str, Meta(description="An IANA name.")] = "UTC"
     dst_gap: Literal["shift", "skip"] = "shift"
     dst_fold: Literal["first", "last", "both"] = "first"

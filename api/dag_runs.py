@@ -10,7 +10,9 @@ from shardwheel.api import bodies, dag_bodies, dag_examples, dag_views, examples
 from shardwheel.api.executions import SPAN_WORDS
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.execution import Resolved
 from shardwheel.ids import id_of
+from shardwheel.metrics import tell_run_ends
 from shardwheel.partition import partition_of
 from shardwheel.store import dag_alterations
 from shardwheel.store.dag_alterations import OfRun
@@ -53,15 +55,15 @@ async def skip(ask: Ask) -> Reply:
     return await _changed(ask, dag_alterations.skip, ask.path["task"], wish.children)
 
 
-async def _changed(ask: Ask, change: Callable[..., object], *given: Any) -> Reply:
+async def _changed(ask: Ask, change: Callable[..., Resolved], *given: Any) -> Reply:
     """Do it, and answer with the run as it stands then; the DAG's owner hears that something may wait."""
     of = _of(ask)
 
-    def both(conn: Connection, tenant_id: str) -> dict[str, Any]:
-        change(conn, tenant_id, of, ask.by, *given)
-        return read_run(conn, tenant_id, of.run_id)
+    def both(conn: Connection, tenant_id: str) -> tuple[Resolved, dict[str, Any]]:
+        return change(conn, tenant_id, of, ask.by, *given), read_run(conn, tenant_id, of.run_id)
 
-    shown = await ask.desk.pool.run(ask.tenant, both)
+    resolved, shown = await ask.desk.pool.run(ask.tenant, both)
+    tell_run_ends(resolved.ends)
     ask.desk.poke([partition_of(of.dag_id)])
     return Reply(shown)
 

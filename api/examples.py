@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 JOB_ID = "019a9e5c-7e1b-7c3a-8f21-0c9d3b7a5e10"
+PARENT_ID = "019a9e5c-1f02-7d44-a1b0-6e2f9c8d7b31"
 EXECUTION_ID = "019a9e5c-a000-0011-9b1d-5a3c2f6e7d80"
 ALERT_ID = "5d2c8a0e-9b41-4f7e-8a36-1c0f7be2d945"
 LETTER_ID = "0c8f6a52-3d1e-4b7a-9c55-d2f04a9e6b13"
@@ -40,6 +41,8 @@ JOB: dict[str, Any] = {
     "not_after_s": None,
     "callback_url": None,
     "jitter_s": 0.0,
+    "parents": [],
+    "dag_id": None,
     "cron": "0 9 * * 1-5",
     "time_zone": "Europe/Berlin",
     "dst_gap": "shift",
@@ -56,6 +59,7 @@ EXECUTION: dict[str, Any] = {
     "state": "succeeded",
     "reason": None,
     "origin": "schedule",
+    "dag_run_id": None,
     "scheduled_at": "2026-11-20T08:00:00.000Z",
     "due_at": "2026-11-20T08:00:00.000Z",
     "attempt": 1,

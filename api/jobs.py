@@ -13,7 +13,7 @@ from shardwheel.api.limits import BATCH_LIMIT_BYTES, MOST_ITEMS, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.destinations import CallbackRules
 from shardwheel.errors import NotFoundError, UsageError
-from shardwheel.ids import text_of
+from shardwheel.ids import id_of, text_of
 from shardwheel.job import JobState
 from shardwheel.posting import JobPosting, parse_posting
 from shardwheel.store import alterations
@@ -76,7 +76,7 @@ async def list_(ask: Ask) -> Reply:
     state = ask.query.text("state")
     if state is not None and state not in set(JobState):
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
-    words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q")}
+    words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q", "parent")}
     span = ask.query.time_ms("from"), ask.query.time_ms("to")
     return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, span, **words))
 
@@ -146,6 +146,7 @@ def _page(
     task: str | None,
     tag: str | None,
     q: str | None,
+    parent: str | None,
 ) -> dict[str, Any]:
     now_ms = read_now_ms(conn)
     after = bytes(16) if cursor is None else id_of_cursor(cursor)
@@ -158,6 +159,7 @@ def _page(
         task=task,
         tag=tag,
         text=q,
+        parent=None if parent is None else id_of(parent, field="parent"),
         from_ms=span[0],
         until_ms=span[1],
     )
@@ -206,6 +208,7 @@ ROUTES = (
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "With this tag.", "billing"),
             Word("q", "A part of the name or of the task, in any case.", "mail"),
+            Word("parent", "Those that run after this job.", examples.JOB_ID),
             *CREATED_WORDS,
         ),
     ),

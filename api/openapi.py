@@ -28,6 +28,7 @@ _REFUSALS = {
     503: "A server behind is out of reach, or too much is asked at once: see Retry-After.",
 }
 _PATH_WORDS = {
+    "parent_id": "The parent's id.",
     "id": "The id, as it was given.",
     "name": "Its name.",
     "run": "The run's id.",
@@ -99,7 +100,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _path_parameter(name: str, route: Route) -> dict[str, Any]:
-    is_uuid = name == "run" or (name == "id" and route.id_is_uuid)
+    is_uuid = name in ("run", "parent_id") or (name == "id" and route.id_is_uuid)
     return {
         "name": name,
         "in": "path",

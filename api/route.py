@@ -84,7 +84,7 @@ class Word(NamedTuple):
 
 
 class Route(NamedTuple):
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     answer: Callable[[Ask], Awaitable[Reply]]
     summary: str

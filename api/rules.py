@@ -39,6 +39,8 @@ RULES: dict[str, Rule] = {
     "GET /jobs/{id}/next": _VIEWER,
     "GET /jobs/{id}/executions": _VIEWER,
     "GET /jobs/{id}/explain": _VIEWER,
+    "PUT /jobs/{id}/dependencies/{parent_id}": _PRODUCER,
+    "DELETE /jobs/{id}/dependencies/{parent_id}": _PRODUCER,
     "GET /executions": _VIEWER,
     "GET /executions/{id}": _VIEWER,
     "GET /executions/{id}/explain": _VIEWER,

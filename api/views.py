@@ -45,6 +45,13 @@ class JobView(View):
     not_after_s: float | None
     callback_url: str | None
     jitter_s: float
+    parents: Annotated[list[Id], Meta(description="The jobs that it runs after, in each run of its root.")]
+    dag_id: Annotated[
+        Id | None,
+        Meta(
+            description="The DAG, or the job at the root, whose runs it is part of; its own: it has children."
+        ),
+    ]
     cron: str | None = None
     every: str | None = None
     run_at: At | None = None
@@ -110,6 +117,9 @@ class ExecutionView(View):
     state: str
     reason: str | None
     origin: str
+    dag_run_id: Annotated[
+        Id | None, Meta(description="The run that it is a task of; its own id: its children's run.")
+    ]
     scheduled_at: At
     due_at: At
     attempt: int

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from litestar import Litestar, post
+from litestar.params import JSONBody
 
 from shardwheel import Client
 
@@ -18,7 +19,7 @@ client = Client()
 
 
 @post("/users", sync_to_thread=True)
-def sign_up(data: dict[str, Any]) -> dict[str, Any]:
+def sign_up(data: JSONBody[dict[str, Any]]) -> dict[str, Any]:
     with psycopg.connect(DSN) as conn:
         conn.execute("INSERT INTO users (email) VALUES (%s)", [data["email"]])
         job = client.enqueue("welcome", {"to": data["email"]}, conn=conn)

@@ -165,7 +165,7 @@ def _task(body: object, place: int) -> DagTask:
 
 def _key(value: object, place: int) -> str:
     remedy = f"give 1 to {LONGEST_KEY} letters, digits, '_', '-' or '.'"
-    if not isinstance(value, str) or len(value) > LONGEST_KEY or not _KEY.fullmatch(value):
+    if not isinstance(value, str) or not is_key(value):
         refuse(f"tasks[{place}].key", f"{value!r:.64} is not a key", remedy)
     return value
 
@@ -200,10 +200,6 @@ def _check_parents(tasks: Sequence[DagTask]) -> None:
         if unknown := [key for key in task.depends_on if key not in keys]:
             problem = f"task {task.key!r} depends on {unknown[0]!r:.120}, which is no task of this DAG"
             refuse(f"tasks[{place}].depends_on", problem, "name keys of its tasks")
-    edges = sum(len(task.depends_on) for task in tasks)
-    if edges > MOST_EDGES:
-        remedy = f"give at most {MOST_EDGES}: between two wide layers, put one task that joins them"
-        refuse("tasks", f"have {edges} edges", remedy)
 
 
 def _check_fan_outs(tasks: Sequence[DagTask]) -> None:
@@ -222,17 +218,31 @@ def _check_fan_outs(tasks: Sequence[DagTask]) -> None:
 
 
 def _shape(tasks: Sequence[DagTask]) -> Shape:
-    places = {task.key: place for place, task in enumerate(tasks)}
+    return shape_between({task.key: task.depends_on for task in tasks}, "tasks")
+
+
+def shape_between(depends_on: Mapping[str, Sequence[str]], field: str) -> Shape:
+    """The order of tasks, by their keys with their parents'; what is a cycle or too large is refused."""
+    keys, edges = list(depends_on), sum(map(len, depends_on.values()))
+    places = {key: place for place, key in enumerate(keys)}
+    if len(keys) > MOST_TASKS:
+        refuse(field, f"there are {len(keys)} tasks", f"give at most {MOST_TASKS}")
+    if edges > MOST_EDGES:
+        remedy = f"give at most {MOST_EDGES}: between two wide layers, put one task that joins them"
+        refuse(field, f"have {edges} edges", remedy)
     try:
-        shape = shape_of([[places[key] for key in task.depends_on] for task in tasks])
+        shape = shape_of([[places[key] for key in parents] for parents in depends_on.values()])
     except CycleError as error:
-        keys = [tasks[place].key for place in error.cycle]
-        problem = f"wait for each other in a cycle: {_spelled(keys)}"
-        raise UsageError(f"tasks: {problem}; take one of these edges away", field="tasks") from None
+        problem = f"wait for each other in a cycle: {_spelled([keys[place] for place in error.cycle])}"
+        raise UsageError(f"{field}: {problem}; take one of these edges away", field=field) from None
     if shape.depth > GREATEST_DEPTH:
         remedy = f"give at most {GREATEST_DEPTH}: split it, or let tasks that need not wait run side by side"
-        refuse("tasks", f"have a chain of {shape.depth}, one after the other", remedy)
+        refuse(field, f"have a chain of {shape.depth}, one after the other", remedy)
     return shape
+
+
+def is_key(name: str) -> bool:
+    return len(name) <= LONGEST_KEY and _KEY.fullmatch(name) is not None
 
 
 def _spelled(cycle: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.output import shown_time
 from shardwheel.reasons import GIVEN_UP, QUEUED_AGAIN, hold_words, skip_words
-from shardwheel.unfired import ended_by, unreadable, why_no_row, why_not_claimed
+from shardwheel.unfired import ended_by, unreadable, why_no_row, why_not_begun, why_not_claimed
 
 # Below this nobody calls it late.
 LATE_MS = 1_000
@@ -267,6 +267,8 @@ def _next_of(facts: Facts) -> Explanation:
         passed = f" It passes over {', '.join(job.excluded)}." if job.excluded else ""
         next_time = ago(job.next_ms, facts.now_ms).removeprefix("at ")
         return Explanation(job.state, "waits", f"Its next time is {next_time}{jitter}.{passed}", trigger)
+    if facts.parents:
+        return why_not_begun(facts)
     if job.kind == "none":
         sentence = "It has no schedule: it runs when it is triggered."
         return Explanation(job.state, "no_schedule", sentence, trigger)

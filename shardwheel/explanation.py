@@ -119,6 +119,17 @@ class SpanFacts(NamedTuple):
     is_skip: bool
 
 
+class ParentFacts(NamedTuple):
+    """A parent of a task, and the latest run that both are part of: of a DAG, or of the job at their root."""
+
+    root_kind: str
+    root_id: bytes
+    run_id: bytes | None
+    run_state: str
+    parent_id: bytes
+    state: str
+
+
 class Facts(NamedTuple):
     """All of it. Of an execution without a row, `scheduled_ms` and `fire_ms` say when it ought to be. Of a
     job, they are its last past time's, if that has no row, and `latest` is its latest execution."""
@@ -137,6 +148,7 @@ class Facts(NamedTuple):
     slot_holder: bytes | None = None
     pool_lag: int | None = None
     latest: Facts | None = None
+    parents: Sequence[ParentFacts] = ()
 
     def owned_by(self, owner: str | None) -> Facts:
         """With what etcd says: who owns the partition, or that nobody does."""
@@ -210,6 +222,8 @@ def shown_facts(facts: Facts) -> Mapping[str, Any]:
             shown[name] = _shown(value)
     if facts.attempts:
         shown["attempts"] = [_shown(attempt) for attempt in facts.attempts]
+    if facts.parents:
+        shown["parents"] = [_shown(parent) for parent in facts.parents]
     if facts.slot_holder is not None:
         shown["slot_holder"] = text_of(facts.slot_holder)
     return shown

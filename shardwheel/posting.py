@@ -6,14 +6,15 @@ refused by name. What the schedule's own fields mean is `timing`'s business; her
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
 from shardwheel.credentials import credential_in
 from shardwheel.destinations import STRICT, CallbackRules, require_callback
 from shardwheel.errors import TooLargeError, UsageError
+from shardwheel.ids import id_of
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -30,6 +31,11 @@ TIMING_FIELDS = frozenset(
     {"cron", "every", "run_at", "delay", "parents", "time_zone", "dst_gap", "dst_fold", "exclude"}
     | {"start_at", "end_at", "max_runs", "jitter_s"}
 )
+# What is said of a schedule's times, beside the schedule itself.
+_POLICY_FIELDS = frozenset({"misfire", "misfire_grace_s", "catchup_window", "overlap"})
+# What a job with parents can't have: it runs when they are over, once in each run of theirs.
+SCHEDULE_FIELDS = TIMING_FIELDS - {"parents"} | _POLICY_FIELDS
+MOST_PARENTS = 1_000
 
 
 class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -42,7 +48,7 @@ class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     every: Any = None
     run_at: Any = None
     delay: Any = None
-    parents: Any = None
+    parents: Annotated[list[str], msgspec.Meta(max_length=MOST_PARENTS)] | None = None
     time_zone: Any = "UTC"
     dst_gap: Any = "shift"
     dst_fold: Any = "first"
@@ -100,7 +106,8 @@ def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) ->
     _check_numbers(posting)
     if posting.callback_url is not None:
         require_callback(posting.callback_url, callbacks)
-    _check_what_comes_later(posting)
+    if posting.parents:
+        _check_parents(posting, posting.parents)
     return posting
 
 
@@ -172,7 +179,23 @@ def _check_numbers(posting: JobPosting) -> None:
             refuse(field, f"{value:g} is out of range", f"give {least:g} to {most:g}")
 
 
-def _check_what_comes_later(posting: JobPosting) -> None:
-    """What the contract names and this version can't do yet is refused, never ignored in silence."""
-    if posting.parents:
-        refuse("parents", "is not available in this version", "leave it out")
+def _check_parents(posting: JobPosting, parents: list[str]) -> None:
+    ids = [id_of(parent, field="parents") for parent in parents]
+    if len(set(ids)) < len(ids):
+        refuse("parents", "names a job twice", "name each once")
+    said, unsaid = _of_schedule(posting), _of_schedule(JobPosting(task=posting.task))
+    refuse_schedule(name for name in said if said[name] != unsaid[name])
+
+
+def _of_schedule(posting: JobPosting) -> dict[str, Any]:
+    """What it says of a schedule: a default may be spelled out."""
+    said = {name: getattr(posting, name) for name in SCHEDULE_FIELDS}
+    window_ms = parse_duration(posting.catchup_window, "catchup_window")
+    return said | {"exclude": posting.exclude or (), "catchup_window": window_ms}
+
+
+def refuse_schedule(fields: Iterable[str]) -> None:
+    """Of a job with parents: whatever it says of a schedule."""
+    for name in sorted(fields):
+        problem = "a job with parents has no schedule of its own: it runs when they are over, in each run"
+        refuse(name, problem, "leave it out, or say it of the job at the root")

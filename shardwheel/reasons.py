@@ -117,6 +117,18 @@ def skip_words(facts: Facts, reason: str) -> tuple[str, str]:
             f"Let runs queue or overlap: `shardctl job update {facts.job_text} --set 'overlap=\"queue\"'`; "
             f"{again}.",
         ),
+        "upstream_failed": (
+            "a parent of it failed in this run: it died, was cancelled, or could not run itself.",
+            "See the run's tasks: `shardctl dag run show RUN`; mend the cause, and `shardctl dag rerun RUN`.",
+        ),
+        "upstream_skipped": (
+            "a parent of it was skipped in this run.",
+            "See the run's tasks: `shardctl dag run show RUN`; to let it run: `shardctl dag rerun RUN`.",
+        ),
+        "run_failed": (
+            "another task of its run failed, and its DAG's policy is fail_fast.",
+            "See the run's tasks: `shardctl dag run show RUN`; mend the cause, and `shardctl dag rerun RUN`.",
+        ),
         "misfire": (
             f"it was more than misfire_grace_s ({span_text(job.misfire_grace_ms)}) late when somebody could "
             f"fire it, and misfire is {job.misfire}.",

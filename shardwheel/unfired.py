@@ -7,7 +7,9 @@ out.
 
 from __future__ import annotations
 
+from shardwheel.execution import TERMINAL_STATES
 from shardwheel.explanation import Explanation, Facts, JobFacts, ago, span_text
+from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.output import shown_time
 from shardwheel.reasons import skip_words
@@ -35,6 +37,32 @@ def unreadable(facts: Facts) -> Explanation:
         "The schedule can't be read here, so the job does not fire: it names a time zone that is not known.",
         f"Update tzdata where the shards run, or pause the job: `shardctl job pause {facts.job_text}`.",
     )
+
+
+def why_not_begun(facts: Facts) -> Explanation:
+    """A task, or a job with parents: which of them it waits for."""
+    root_kind, root_id, run_id, run_state, *_ = facts.parents[0]
+    root = text_of(root_id)
+    trigger = f"To run all of them now: `shardctl {'dag' if root_kind == 'dag' else 'job'} trigger {root}`."
+    waits_for = [one for one in facts.parents if one.state not in TERMINAL_STATES]
+    if run_id is None:
+        parents = ", ".join(text_of(one.parent_id) for one in facts.parents)
+        sentence = (
+            f"It has no schedule: it runs after {parents}, in each run of {root}, which has not run yet."
+        )
+        return Explanation(facts.job.state, "waits_for_root", sentence, trigger)
+    if run_state == "running" and waits_for:
+        open_ = ", ".join(f"{text_of(one.parent_id)} ({one.state})" for one in waits_for)
+        return Explanation(
+            facts.job.state,
+            "waits_for_parents",
+            f"In run {text_of(run_id)} of {root} it waits for its parents: {open_}.",
+            f"See why: `shardctl explain {text_of(waits_for[0].parent_id)}`.",
+        )
+    sentence = (
+        f"It runs in each run of {root} once its parents are over; run {text_of(run_id)} is {run_state}."
+    )
+    return Explanation(facts.job.state, "waits_for_root", sentence, trigger)
 
 
 def why_not_claimed(facts: Facts, due_ms: int, state: str) -> Explanation:

@@ -45,6 +45,8 @@ class Job(Answer, frozen=True, kw_only=True):
     not_after_s: float | None = None
     callback_url: str | None = None
     jitter_s: float = 0.0
+    parents: tuple[str, ...] = ()
+    dag_id: str | None = None
     cron: str | None = None
     every: str | None = None
     run_at: datetime | None = None
@@ -108,6 +110,7 @@ class Execution(Answer, frozen=True, kw_only=True):
     state: str
     reason: str | None = None
     origin: str
+    dag_run_id: str | None = None
     scheduled_at: datetime
     due_at: datetime
     attempt: int

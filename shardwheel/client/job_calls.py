@@ -87,10 +87,12 @@ class JobCalls(Calls):
         task: str | None = None,
         tag: str | None = None,
         q: str | None = None,
+        parent: str | None = None,
         limit: int | None = None,
     ) -> Listing[Job]:
-        """Jobs, oldest first; deleted ones only by `state="deleted"`. `q`: a part of the name or the task."""
-        return Listing("/jobs", words(state=state, task=task, tag=tag, q=q), Job, limit)
+        """Jobs, oldest first; deleted ones only by `state="deleted"`. `q`: a part of the name or the task;
+        `parent`: those that run after this job."""
+        return Listing("/jobs", words(state=state, task=task, tag=tag, q=q, parent=parent), Job, limit)
 
     @method
     def get_job(self, job_id: str) -> Script[Job]:
@@ -140,6 +142,16 @@ class JobCalls(Calls):
         """Run the scheduled times from `from_` to `to` that did not run."""
         body = self._keyed(fields(from_=from_, to=to, idempotency_key=idempotency_key))
         return self._ask("POST", f"/jobs/{part(job_id)}:backfill", Backfilled, body=body)
+
+    @method
+    def add_dependency(self, job_id: str, parent_id: str) -> Script[Job]:
+        """Let it run after this parent too, from its root's next run on. Said twice, the same."""
+        return self._ask("PUT", f"/jobs/{part(job_id)}/dependencies/{part(parent_id)}", Job)
+
+    @method
+    def remove_dependency(self, job_id: str, parent_id: str) -> Script[Job]:
+        """Let it no longer run after this parent. Said twice, the same."""
+        return self._ask("DELETE", f"/jobs/{part(job_id)}/dependencies/{part(parent_id)}", Job)
 
     @method
     def next_times(self, job_id: str, n: int = 10) -> Script[list[datetime]]:

@@ -27,6 +27,9 @@ from shardwheel.memory.slots import Wanted, admit, breaker_of, locked_type, take
 from shardwheel.memory.transaction import Transaction
 from shardwheel.store.job_row import JobRow
 
+Ruling = tuple[str, str | None]
+RUNS: Ruling = ("running", None)
+
 
 class Said(NamedTuple):
     """One message of a batch."""
@@ -66,8 +69,14 @@ class Chosen(NamedTuple):
 
     @property
     def state(self) -> str:
-        """A task obeys its DAG's state."""
-        return self.job.state if self.dag is None else self.dag.state
+        """A task obeys its DAG's state, or that of the job at its root."""
+        is_own = self.dag is None or self.job.state == "deleted"
+        return self.job.state if is_own or self.dag is None else self.dag.state
+
+    def run_id(self, ruling: Ruling) -> bytes | None:
+        """The run that it is a task of; a job that has children begins one when it first runs."""
+        begins = self.job.has_children and self.row.started_ms is None and ruling == RUNS
+        return self.row.execution_id if begins else self.row.dag_run_id
 
     @property
     def is_dag(self) -> bool:
@@ -76,10 +85,6 @@ class Chosen(NamedTuple):
     @property
     def must_not_overlap(self) -> bool:
         return self.job.overlap != "allow"
-
-
-Ruling = tuple[str, str | None]
-RUNS: Ruling = ("running", None)
 
 
 @statement("claim")
@@ -159,18 +164,19 @@ def may_write(said: Said, job: JobRow, row: Execution | None, tasks: list[str]) 
 def verdict(transaction: Transaction, one: Chosen, given: Given) -> Ruling:
     said, job, limits, row = one[:4]
     now_ms = transaction.server.now_ms()
-    is_task = row.dag_run_id is not None
+    in_run = row.dag_run_id is not None
+    is_task = in_run and row.dag_run_id != row.execution_id
     began = row.started_ms is not None
     breaker = breaker_of(transaction, limits.name)
     if said.skip:
         return "skipped", said.skip_reason
     if one.state == "deleted":
-        return "held" if is_task else "skipped", "deleted"
+        return "held" if in_run else "skipped", "deleted"
     if one.state == "paused" and is_task and transaction.get(DAG_RUNS, row.dag_run_id).origin != "trigger":
         return "held", "paused"
     if one.state == "paused" and not is_task and (said.attempt > 1 or began):
         return "held", "paused"
-    if one.state == "paused" and row.origin in ("schedule", "settled"):
+    if one.state == "paused" and not is_task and row.origin in ("schedule", "settled"):
         return "skipped", "paused"
     if not began and job.not_after_ms is not None and row.due_ms + job.not_after_ms < now_ms:
         return "held" if is_task else "skipped", "expired"
@@ -208,10 +214,12 @@ def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) 
     state, reason = ruling
     now_ms = transaction.server.now_ms()
     runs = state == "running" and not one.is_dag
+    run_id = one.run_id(ruling)
     put_execution(
         transaction,
         row._replace(
             state=state,
+            dag_run_id=run_id,
             reason=reason,
             due_ms=now_ms if state == "queued" else row.due_ms,
             claim_token=given["token"] if runs else None,
@@ -223,7 +231,8 @@ def _write(transaction: Transaction, given: Given, one: Chosen, ruling: Ruling) 
             slotted=row.slotted or one.must_not_overlap or is_limited(transaction, limits),
         ),
     )
-    return (state, reason, *_run(row, job))
+    begins_run = one.is_dag or run_id != row.dag_run_id
+    return (state, reason, *_run(row._replace(dag_run_id=run_id), job), begins_run)
 
 
 def _run(row: Execution, job: JobRow) -> tuple[Any, ...]:
@@ -247,7 +256,7 @@ def claimed_by(transaction: Transaction, given: Given) -> list[Any]:
     for execution_id in sorted(set(given["execution_ids"])):
         row: Execution | None = transaction.get(EXECUTIONS, execution_id)
         if row is not None and (row.state, row.claim_token) == ("running", given["token"]):
-            found.append(("running", None, *_run(row, job_of(transaction, row))))
+            found.append(("running", None, *_run(row, job_of(transaction, row)), False))
     return found
 
 

@@ -30,7 +30,7 @@ def create_dag(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("create_tasks")
 def create_tasks(transaction: Transaction, given: Given) -> list[Any]:
-    whose = {"tenant_id": given["tenant_id"], "partition": given["partition"], "kind": "task"}
+    whose = {name: given[name] for name in ("tenant_id", "partition", "dag_id")} | {"kind": "task"}
     made = []
     for columns in msgspec.json.decode(given["tasks"]):
         del columns["task_key"]

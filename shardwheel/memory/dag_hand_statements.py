@@ -59,7 +59,7 @@ def dag_run_of(transaction: Transaction, given: Given) -> list[Any]:
         return []
     run: DagRun | None = transaction.get(DAG_RUNS, row.execution_id)
     own = None if run is None else run.dag_run_id
-    return [(row.dag_run_id or own, row.job_id, row.item_no, run is not None)]
+    return [(row.dag_run_id or own, row.job_id, row.item_no, run is not None and row.dag_run_id is None)]
 
 
 @statement("dag_inputs")

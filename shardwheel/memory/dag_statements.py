@@ -85,7 +85,7 @@ def dag_roots(transaction: Transaction, given: Given) -> list[Any]:
         (run.dag_run_id, task.task_id, task.fan_out)
         for run in runs
         for task in tasks_of(transaction, run.dag_id, run.version)
-        if not task.in_degree
+        if not task.in_degree and task.task_id != run.dag_id
     ]
 
 
@@ -101,7 +101,7 @@ def dag_lock_runs(transaction: Transaction, given: Given) -> list[Any]:
         job = transaction.get(JOBS, run.dag_id).row
         head = (run_id, run.tenant_id, run.partition, run.dag_id, run.version, run.state, run.reason)
         figures = (run.unfinished, run.succeeded, run.failed, run.skipped, run.rounds)
-        limits = (policy, job.max_retries, msgspec.json.encode(job.backoff))
+        limits = (policy, job.max_retries, msgspec.json.encode(job.backoff), job.kind == "dag")
         found.append((*head, run.scheduled_ms, run.sla_ms, *figures, *limits))
     return found
 
@@ -219,7 +219,7 @@ def dag_end_tasks(transaction: Transaction, given: Given) -> list[Any]:
 @statement("dag_reopen")
 def dag_reopen(transaction: Transaction, given: Given) -> list[Any]:
     row: Execution = transaction.get(EXECUTIONS, given["run_id"])
-    if row.state not in ("succeeded", "dead", "cancelled"):
+    if row.dag_run_id is not None or row.state not in ("succeeded", "dead", "cancelled"):
         return []
     put_execution(transaction, row._replace(state="running", reason=None))
     return [Written()]

@@ -8,6 +8,7 @@ import msgspec
 
 from shardwheel.execution import ExecutionState
 from shardwheel.memory.connection import Given, Written, plain_statement, statement
+from shardwheel.memory.dag_rows import DAG_EDGES, DAG_VERSIONS
 from shardwheel.memory.rows import (
     EXECUTIONS,
     JOBS,
@@ -93,7 +94,40 @@ def create_jobs(transaction: Transaction, given: Given) -> list[Any]:
 @statement("read_job")
 def read_job(transaction: Transaction, given: Given) -> list[Any]:
     found = transaction.get(JOBS, given["job_id"])
-    return [found.row] if found is not None and found.row.tenant_id == given["tenant_id"] else []
+    if found is None or found.row.tenant_id != given["tenant_id"]:
+        return []
+    return [found.row._replace(parents=parents_of(transaction, found.row))]
+
+
+def parents_of(transaction: Transaction, job: JobRow) -> list[bytes]:
+    """By the latest version of its DAG, or of the job at its root."""
+    if job.kind != "task":
+        return []
+    versions = [row.version for _, row in transaction.rows(DAG_VERSIONS) if row.dag_id == job.dag_id]
+    place = (job.dag_id, max(versions, default=0), job.job_id)
+    return sorted(edge.parent_id for _, edge in transaction.rows(DAG_EDGES) if edge[:3] == place)
+
+
+@statement("families_of")
+def families_of(transaction: Transaction, given: Given) -> list[Any]:
+    found = [transaction.get(JOBS, job_id) for job_id in given["job_ids"]]
+    jobs = [one.row for one in found if one is not None and one.row.tenant_id == given["tenant_id"]]
+    return [(job.job_id, job.kind, job.dag_id or job.job_id) for job in jobs]
+
+
+@statement("set_root")
+def set_root(transaction: Transaction, given: Given) -> list[Any]:
+    job: JobRow = transaction.get(JOBS, given["job_id"]).row
+    update_job(transaction, job._replace(dag_id=job.job_id if given["has_children"] else None))
+    return [Written()]
+
+
+@statement("has_begun")
+def has_begun(transaction: Transaction, given: Given) -> list[Any]:
+    row: Execution | None = transaction.get(EXECUTIONS, given["execution_id"])
+    if row is None or (row.started_ms is None and row.state in ("queued", "held")):
+        return []
+    return [(1,)]
 
 
 @statement("lock_job")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shardwheel.memory.connection import Given, Written, statement
-from shardwheel.memory.rows import IDEMPOTENCY_KEYS, JOBS, IdempotencyKey, whole_now_ms
+from shardwheel.memory.job_statements import read_job
+from shardwheel.memory.rows import IDEMPOTENCY_KEYS, IdempotencyKey, whole_now_ms
 from shardwheel.memory.transaction import Transaction
 
 _KEPT_MS = 86_400_000
@@ -39,11 +40,9 @@ def answer_key(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("read_jobs")
 def read_jobs(transaction: Transaction, given: Given) -> list[Any]:
-    found = [transaction.get(JOBS, job_id) for job_id in given["job_ids"]]
-    now_ms = whole_now_ms(transaction)
-    return [
-        (*job.row, now_ms) for job in found if job is not None and job.row.tenant_id == given["tenant_id"]
-    ]
+    whose, now_ms = {"tenant_id": given["tenant_id"]}, whole_now_ms(transaction)
+    found = [row for one in given["job_ids"] for row in read_job(transaction, whose | {"job_id": one})]
+    return [(*row, now_ms) for row in found]
 
 
 @statement("write_audits")

@@ -252,7 +252,7 @@ def expand_work(transaction: Transaction, given: Given) -> list[Any]:
         if row is None:
             head = (given["tenant_id"], given["partition"], given["job_id"], 0, given["origin"], "queued")
             row = Execution(execution_id, *head, scheduled_ms, due_ms, schedule_no=given["schedule_no"])
-        elif given["requeue_skipped"] and row.state == "skipped":
+        elif given["requeue_skipped"] and row.state == "skipped" and row.dag_run_id is None:
             row = row._replace(state="queued", origin=given["origin"], reason=None, due_ms=due_ms)
         else:
             continue

@@ -14,6 +14,7 @@ from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.ids import text_of
 from shardwheel.output import shown_time
 from shardwheel.store.audit import Actor, write_audit
+from shardwheel.store.children import delete_child
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import delete_job, edit_job, get_job, lock_job, pause_job, read_now_ms, resume_job
 from shardwheel.store.requests import backfill_job, trigger_job
@@ -77,8 +78,12 @@ def resume(
 
 
 def delete(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
-    before = _locked(conn, tenant_id, job_id, by)
-    delete_job(conn, tenant_id, job_id)
+    before = _read(conn, tenant_id, job_id, by)
+    if before.kind == "task":  # Its root is locked before it.
+        delete_child(conn, tenant_id, job_id)
+    else:
+        before = _locked(conn, tenant_id, job_id, by)
+        delete_job(conn, tenant_id, job_id)
     after = get_job(conn, tenant_id, job_id)
     _record_state(conn, before, after, by.actor, "job.delete")
     return after

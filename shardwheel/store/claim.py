@@ -35,12 +35,14 @@ def claim(conn: Connection[Any], fires: Sequence[tuple[Fire, int]], claimant: Cl
     if single:
         for row in _claim_single(conn, single, claimant):
             seen += 1
-            if row[0] == ExecutionState.RUNNING and row[-1]:
-                begun.append(row[2])
-            elif row[0] == ExecutionState.RUNNING:
-                claimed.append(_claimed(row, claimant.token))
-            else:
+            is_dag, begins_run = row[-2:]
+            if row[0] != ExecutionState.RUNNING:
                 recorded[row[0], row[1] or ""] += 1
+                continue
+            if begins_run:
+                begun.append(row[2])
+            if not is_dag:
+                claimed.append(_claimed(row, claimant.token))
     queued = start_runs(conn, begun).queued if begun else frozenset()
     for reason, count in _claim_ranges(conn, ranges) if ranges else ():
         if reason:
@@ -111,7 +113,7 @@ def _claimed(row: tuple[Any, ...], token: bytes) -> Claimed:
         due_ms,
         trace,
         dag_run_id,
-        _,
+        *_,
     ) = row
     return Claimed(
         execution_id,

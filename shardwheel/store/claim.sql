@@ -2,7 +2,8 @@
 --
 -- A DAG's fire runs without worker, lease and handler: whoever called begins its run. A task obeys its DAG's state, and
 -- is never skipped here: that would be an end, which locks the run before the execution. It is held with the reason,
--- and the sweep ends it.
+-- and the sweep ends it. A job that has children (its dag_id is its own) begins a run when it first runs: its execution
+-- is a task of that run from then on, but obeys its own state as any job does.
 --
 -- Lock order: jobs (of tasks, their DAGs too) FOR SHARE in key order (a concurrent pause is either seen or waits; FOR KEY SHARE would
 -- let a plain UPDATE through), the task types likewise, then the existing executions in key order, then slots,
@@ -20,7 +21,8 @@ WITH message AS MATERIALIZED (
 ),
 job AS MATERIALIZED (
   SELECT j.job_id, j.tenant_id, j.partition, j.task, j.params, j.state, j.schedule_no, j.pool, j.priority, j.timeout_ms,
-         j.not_after_ms, j.overlap, j.callback_url IS NOT NULL AS notify, j.kind, j.dag_id
+         j.not_after_ms, j.overlap, j.callback_url IS NOT NULL AS notify, j.kind, j.dag_id,
+         j.dag_id = j.job_id AS is_root
     FROM shardwheel.jobs AS j
    WHERE j.job_id = ANY (%(job_ids)s::uuid[] || ARRAY(SELECT k.dag_id FROM shardwheel.jobs AS k
                                                        WHERE k.job_id = ANY (%(job_ids)s::uuid[]) AND k.kind = 'task'))
@@ -50,9 +52,10 @@ chosen AS MATERIALIZED (
          e.execution_id IS NOT NULL AS waits, coalesce(e.origin, 'schedule') AS origin, coalesce(e.failures, 0) AS failures,
          coalesce(e.due_at, shardwheel.at(m.due_ms)) AS due_at, e.started_at IS NOT NULL AS began,
          j.pool <> %(pool)s OR j.priority <> m.priority AS moved,
-         j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, coalesce(d.state, j.state) AS job_state, j.timeout_ms, j.not_after_ms,
+         j.tenant_id, j.partition, j.task, coalesce(e.params, j.params) AS params, CASE WHEN j.state = 'deleted' THEN j.state ELSE coalesce(d.state, j.state) END AS job_state, j.timeout_ms, j.not_after_ms,
          j.overlap, j.notify, coalesce(t.paused, false) AS task_paused, coalesce(t.breaker_open, false) AS breaker_open,
-         coalesce(t.limited, false) AS limited, coalesce(e.trace, '') AS trace, j.kind = 'dag' AS is_dag, e.dag_run_id
+         coalesce(t.limited, false) AS limited, coalesce(e.trace, '') AS trace, j.kind = 'dag' AS is_dag, j.is_root, e.dag_run_id,
+         e.dag_run_id <> e.execution_id AS is_task
     FROM message AS m
     JOIN job AS j USING (job_id)
     LEFT JOIN job AS d ON d.job_id = j.dag_id
@@ -69,9 +72,9 @@ ruled AS MATERIALIZED (
          CASE
            WHEN skip THEN 'skipped:' || skip_reason
            WHEN job_state = 'deleted' THEN CASE WHEN dag_run_id IS NULL THEN 'skipped:deleted' ELSE 'held:deleted' END
-           WHEN job_state = 'paused' AND dag_run_id IS NULL AND (attempt > 1 OR began) THEN 'held:paused'
-           WHEN job_state = 'paused' AND dag_run_id IS NULL AND origin IN ('schedule', 'settled') THEN 'skipped:paused'
-           WHEN job_state = 'paused' AND dag_run_id IS NOT NULL
+           WHEN job_state = 'paused' AND is_task IS NOT TRUE AND (attempt > 1 OR began) THEN 'held:paused'
+           WHEN job_state = 'paused' AND is_task IS NOT TRUE AND origin IN ('schedule', 'settled') THEN 'skipped:paused'
+           WHEN job_state = 'paused' AND is_task
                 AND (SELECT r.origin FROM shardwheel.dag_runs AS r WHERE r.dag_run_id = chosen.dag_run_id) IS DISTINCT FROM 'trigger' THEN 'held:paused'
            WHEN NOT began AND due_at + not_after_ms * interval '1 millisecond' < clock_timestamp()
              THEN CASE WHEN dag_run_id IS NULL THEN 'skipped:expired' ELSE 'held:expired' END
@@ -98,20 +101,21 @@ gated AS MATERIALIZED (
 ),
 verdict AS MATERIALIZED (
   SELECT c.*, split_part(c.final, ':', 1) AS state, nullif(split_part(c.final, ':', 2), '') AS reason,
-         split_part(c.final, ':', 1) = 'running' AND NOT c.is_dag AS has_worker
+         split_part(c.final, ':', 1) = 'running' AND NOT c.is_dag AS has_worker,
+         CASE WHEN c.is_root AND NOT c.began AND c.final = 'running:' THEN c.execution_id ELSE c.dag_run_id END AS run_id
     FROM (SELECT r.*, coalesce(g.ruling, r.ruling) AS final FROM ruled AS r LEFT JOIN gated AS g USING (execution_id)) AS c
 ),
 inserted AS (
   INSERT INTO shardwheel.executions AS x
          (execution_id, tenant_id, partition, job_id, kind, origin, state, reason, scheduled_at, due_at, attempt, schedule_no,
-          claim_token, worker, lease_until, timeout_at, started_at, ended_at, slotted, notify)
+          claim_token, worker, lease_until, timeout_at, started_at, ended_at, slotted, notify, dag_run_id)
   SELECT execution_id, tenant_id, partition, job_id, 0, origin, state, reason, shardwheel.at(scheduled_ms),
          CASE WHEN state = 'queued' THEN clock_timestamp() ELSE due_at END, attempt, schedule_no,
          CASE WHEN has_worker THEN %(token)s::uuid END, CASE WHEN has_worker THEN %(worker)s END,
          CASE WHEN has_worker THEN clock_timestamp() + %(lease)s END,
          CASE WHEN has_worker THEN clock_timestamp() + timeout_ms * interval '1 millisecond' END,
          CASE WHEN state = 'running' THEN clock_timestamp() END, CASE WHEN state = 'skipped' THEN clock_timestamp() END,
-         overlap <> 'allow' OR limited, notify
+         overlap <> 'allow' OR limited, notify, run_id
     FROM verdict
    WHERE NOT waits
    ORDER BY execution_id
@@ -128,7 +132,7 @@ updated AS (
          started_at = CASE WHEN v.state = 'running' THEN clock_timestamp() ELSE x.started_at END,
          ended_at = CASE WHEN v.state = 'skipped' THEN clock_timestamp() END,
          reported_generation = NULL, reported_partition = NULL, reported_offset = NULL,
-         slotted = x.slotted OR v.overlap <> 'allow' OR v.limited, notify = v.notify
+         slotted = x.slotted OR v.overlap <> 'allow' OR v.limited, notify = v.notify, dag_run_id = v.run_id
     FROM verdict AS v
    WHERE v.waits AND x.execution_id = v.execution_id  -- its state and attempt were read under the lock
      AND x.execution_id BETWEEN %(first_id)s AND %(last_id)s  -- so that no other month is planned for
@@ -143,7 +147,8 @@ given_back AS MATERIALIZED (
 )
 SELECT w.state, w.reason, uuid_send(v.execution_id), uuid_send(v.job_id), v.partition, v.tenant_id, v.task,
        convert_to(v.params::text, 'UTF8'), v.scheduled_ms, v.attempt, v.failures, v.timeout_ms, shardwheel.ms(v.due_at), v.trace,
-       coalesce(uuid_send(v.dag_run_id), ''::bytea), v.is_dag
+       coalesce(uuid_send(v.run_id), ''::bytea), v.is_dag,
+       v.is_dag OR v.run_id IS DISTINCT FROM v.dag_run_id
   FROM (SELECT * FROM inserted UNION ALL SELECT * FROM updated) AS w
   JOIN verdict AS v USING (execution_id)
  WHERE (SELECT count(*) FROM given_back) >= 0

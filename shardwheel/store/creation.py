@@ -6,7 +6,7 @@ in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -19,7 +19,8 @@ from shardwheel.output import shown_time
 from shardwheel.posting import JobPosting
 from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.audit import Actor
-from shardwheel.store.idempotency import store_once
+from shardwheel.store.children import lock_roots, store_jobs
+from shardwheel.store.idempotency import Stored, store_once
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import insert_jobs, read_now_ms
 from shardwheel.store.sql import is_few, sql
@@ -49,6 +50,8 @@ class Found(NamedTuple):
             "created_at": shown_time(job.created_ms),
             "version": job.version,
             "partition": job.partition,
+            "parents": [text_of(parent) for parent in job.parents],
+            "dag_id": None if job.dag_id is None else text_of(job.dag_id),
         }
         posted = job.posted()
         for name, at_ms in ("run_at", job.anchor_ms), ("start_at", job.start_ms), ("end_at", job.end_ms):
@@ -70,12 +73,17 @@ class Found(NamedTuple):
 def create_all(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> list[Found]:
     """The jobs in the order of the wishes; where a key was used before, the job that it made then."""
     now_ms = read_now_ms(conn)
-    plain = [number for number, wish in enumerate(wishes) if wish.posting.idempotency_key is None]
+    others = {
+        n: wish for n, wish in enumerate(wishes) if wish.posting.idempotency_key or wish.posting.parents
+    }
+    plain = [number for number in range(len(wishes)) if number not in others]
+    if others:
+        lock_roots(conn, tenant_id, [wish.posting for wish in others.values()])
     made = insert_jobs(conn, tenant_id, [wishes[number].posting for number in plain], now_ms)
     found = {number: Found(row, now_ms) for number, row in zip(plain, made, strict=True)}
     _put_on_record(conn, tenant_id, [(row.job_id, wishes[number]) for number, (row, _) in found.items()])
-    if len(plain) < len(wishes):
-        found |= _store_once(conn, tenant_id, wishes)
+    if others:
+        found |= _store_others(conn, tenant_id, others)
     return [found[number] for number in range(len(wishes))]
 
 
@@ -113,15 +121,17 @@ def _duration(seconds: float) -> str:
     return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
 
 
-def _store_once(conn: Connection[Any], tenant_id: str, wishes: Sequence[Wish]) -> dict[int, Found]:
-    """Those with a key, one by one in the order of their keys."""
-    keys = {n: key for n, wish in enumerate(wishes) if (key := wish.posting.idempotency_key) is not None}
-    numbers = sorted(keys, key=keys.__getitem__)
-    stored = [store_once(conn, tenant_id, wishes[number].posting) for number in numbers]
-    new = [(one.job_id, wishes[n]) for n, one in zip(numbers, stored, strict=True) if one.is_new]
-    _put_on_record(conn, tenant_id, new)
-    found = read_jobs(conn, tenant_id, [one.job_id for one in stored])
-    return {number: job for number, job in zip(numbers, found, strict=True) if job is not None}
+def _store_others(conn: Connection[Any], tenant_id: str, wishes: Mapping[int, Wish]) -> dict[int, Found]:
+    """Those with parents all at once, then those with a key, one by one in the order of their keys."""
+    keys = {n: key for n, wish in wishes.items() if (key := wish.posting.idempotency_key) is not None}
+    children = [number for number in wishes if number not in keys]
+    made = store_jobs(conn, tenant_id, [wishes[number].posting for number in children])
+    stored = {number: Stored(job_id, True) for number, job_id in zip(children, made, strict=True)}
+    for number in sorted(keys, key=keys.__getitem__):
+        stored[number] = store_once(conn, tenant_id, wishes[number].posting)
+    _put_on_record(conn, tenant_id, [(one.job_id, wishes[n]) for n, one in stored.items() if one.is_new])
+    found = read_jobs(conn, tenant_id, [one.job_id for one in stored.values()])
+    return {number: job for number, job in zip(stored, found, strict=True) if job is not None}
 
 
 def _put_on_record(conn: Connection[Any], tenant_id: str, made: Sequence[tuple[bytes, Wish]]) -> None:

@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from shardwheel.dag import DagPosting
 from shardwheel.errors import ConflictError
+from shardwheel.execution import Resolved
 from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.store import dag_hands
@@ -25,7 +26,7 @@ from shardwheel.store.dag_row import DagRow
 from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag, trigger_dag
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.idempotency import Stored, make_once
-from shardwheel.store.jobs import lock_job
+from shardwheel.store.jobs import get_job, lock_job
 
 _Connection = Connection[Any]
 MOST_TOLD = 100
@@ -97,31 +98,32 @@ def trigger(conn: _Connection, tenant_id: str, dag_id: bytes, by: By, request_id
     return run_id, dag.job.partition
 
 
-def rerun(conn: _Connection, tenant_id: str, of: OfRun, by: By, keys: Sequence[str] | None) -> int:
-    """This and the two that follow: the partition where something may wait now."""
-    dag = _begun(conn, tenant_id, of, by)
-    dag_hands.rerun(conn, _hand(tenant_id, by), of.run_id, keys)
-    return dag.job.partition
+def rerun(conn: _Connection, tenant_id: str, of: OfRun, by: By, keys: Sequence[str] | None) -> Resolved:
+    """This and the three that follow: what followed."""
+    _check_begun(conn, tenant_id, of, by)
+    return dag_hands.rerun(conn, _hand(tenant_id, by), of.run_id, keys).resolved
 
 
-def force_complete(conn: _Connection, tenant_id: str, of: OfRun, by: By, task_key: str, output: Any) -> int:
-    dag = _begun(conn, tenant_id, of, by)
-    dag_hands.force_complete(conn, _hand(tenant_id, by), of.run_id, task_key, output)
-    return dag.job.partition
+def force_complete(
+    conn: _Connection, tenant_id: str, of: OfRun, by: By, task_key: str, output: Any
+) -> Resolved:
+    _check_begun(conn, tenant_id, of, by)
+    return dag_hands.force_complete(conn, _hand(tenant_id, by), of.run_id, task_key, output).resolved
 
 
 def skip(
     conn: _Connection, tenant_id: str, of: OfRun, by: By, task_key: str, children: Literal["run", "skip"]
-) -> int:
-    dag = _begun(conn, tenant_id, of, by)
-    dag_hands.skip_task(conn, _hand(tenant_id, by), of.run_id, task_key, children)
-    return dag.job.partition
+) -> Resolved:
+    _check_begun(conn, tenant_id, of, by)
+    return dag_hands.skip_task(conn, _hand(tenant_id, by), of.run_id, task_key, children).resolved
 
 
-def cancel(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> None:
+def cancel(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> Resolved:
     """Begun or not."""
-    get_run(conn, tenant_id, of.run_id, of.dag_id)
+    if get_run(conn, tenant_id, of.run_id, of.dag_id).version is not None:
+        return dag_hands.cancel_run(conn, _hand(tenant_id, by), of.run_id).resolved
     cancel_on_record(conn, tenant_id, of.run_id, by.actor)
+    return Resolved()
 
 
 def _change_state(
@@ -148,10 +150,11 @@ def _locked(conn: _Connection, tenant_id: str, dag_id: bytes, by: By) -> DagRow:
     return dag
 
 
-def _begun(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> DagRow:
-    """The DAG in the version that the run began with. Before that there is nothing to do to its tasks."""
+def _check_begun(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> None:
+    """Refused: tasks of others in the version that the run began with. Before that there is nothing to do to
+    them. (The run may be that of a job with children.)"""
     run = get_run(conn, tenant_id, of.run_id, of.dag_id)
-    dag = dag_of(conn, require_dag(conn, tenant_id, of.dag_id), run.version)
+    dag = dag_of(conn, get_job(conn, tenant_id, of.dag_id), run.version)
     _check_tasks(by, dag.definition)
     if run.version is None:
         raise ConflictError(
@@ -160,7 +163,6 @@ def _begun(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> DagRow:
         )
     if dag.job.state == JobState.DELETED:
         raise ConflictError(f"DAG {text_of(of.dag_id)} is deleted: nothing of it runs any more", field="id")
-    return dag
 
 
 def _check_tasks(by: By, definition: Mapping[str, Any]) -> None:

@@ -83,6 +83,7 @@ class Resolution:
         self._queued: set[int] = set()
         self._ends: list[RunEnd] = []
         self._failed_fast: set[bytes] = set()
+        self._ended_before = {run.run_id for run in runs.values() if run.is_over}
 
     def follow(self, ended: Iterable[Ended]) -> None:
         """Level by level: what is over lets children begin, or ends them too."""
@@ -199,6 +200,7 @@ class Resolution:
         """The run goes on from how its tasks stand now, though it may have ended."""
         run.state, run.reason = "running", ""
         self._failed_fast.discard(run.run_id)
+        self._ended_before.discard(run.run_id)
         self._conn.execute(sql("dag_reopen"), {"run_id": Uuid(run.run_id)})
         self.recount(run)
 
@@ -222,9 +224,12 @@ class Resolution:
             # What was tried again was over at once: a fan-out of what is no list.
         if run.state == "running":
             run.state, run.reason = outcome_of(run.policy, run.totals), ""
-        state, reason = _FIRE_ENDS[run.state]
-        given = {"execution_ids": Uuids([run.run_id]), "states": Texts([state]), "reasons": Texts([reason])}
-        if self._conn.execute(sql("dag_end_tasks"), given, binary=True).fetchone():
+        if run.of_dag:
+            state, reason = _FIRE_ENDS[run.state]
+            ids = Uuids([run.run_id])
+            given = {"execution_ids": ids, "states": Texts([state]), "reasons": Texts([reason])}
+            self._conn.execute(sql("dag_end_tasks"), given, binary=True)
+        if run.run_id not in self._ended_before:
             in_time = None if run.sla_ms is None else read_now_ms(self._conn) <= run.sla_ms
             self._ends.append(RunEnd(run.state, in_time))
 

@@ -21,7 +21,8 @@ from shardwheel.store.sql import is_few, sql
 
 @dataclass
 class Run:
-    """A locked run. `is_over`: it has ended, now or before, and nothing of it is unfinished."""
+    """A locked run. `of_dag`: a DAG's, which has an execution of its own; that of a job with children is its
+    first task."""
 
     run_id: bytes
     tenant_id: str
@@ -40,6 +41,11 @@ class Run:
     policy: str
     max_retries: int
     backoff: bytes
+    of_dag: bool
+
+    @property
+    def is_over(self) -> bool:
+        return self.state != "running" and not self.unfinished
 
     @property
     def goes_on(self) -> bool:
@@ -66,6 +72,8 @@ class Run:
         self.skipped += state == "skipped"
 
     def execution_of(self, task_id: bytes, item_no: int | None = None) -> bytes:
+        if task_id == self.dag_id:
+            return self.run_id
         cause = self.run_id if item_no is None else self.run_id + item_no.to_bytes(4, "big")
         return execution_id(TASK, task_id, self.partition, self.scheduled_ms, cause)
 
@@ -87,7 +95,7 @@ def store_runs(conn: Connection[Any], runs: Sequence[Run]) -> None:
         "failed": Bigints([run.failed for run in runs]),
         "skipped": Bigints([run.skipped for run in runs]),
         "rounds": Bigints([run.rounds for run in runs]),
-        "over": Booleans(not run.unfinished and run.state != "running" for run in runs),
+        "over": Booleans(run.is_over for run in runs),
     }
     conn.execute(sql("dag_store_runs"), parameters, prepare=is_few(len(runs)))
 

@@ -22,9 +22,9 @@ from psycopg import Connection
 from shardwheel.dag import DAG_TIMING_FIELDS, DagPosting, merged, parse_dag, says_the_same
 from shardwheel.ids import new_job_id, text_of
 from shardwheel.partition import partition_of
-from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_reading import dag_of, get_dag, require_dag, task_ids_of
 from shardwheel.store.dag_row import DagRow
+from shardwheel.store.dag_versions import Place, Version, Whose, add_version, create_tasks
 from shardwheel.store.forms import timing_columns
 from shardwheel.store.jobs import (
     delete_job,
@@ -39,7 +39,6 @@ from shardwheel.store.requests import trigger_job
 from shardwheel.store.sql import sql
 
 _Connection = Connection[Any]
-_OF_TASK = ("task_key", "task", "name", "params", "pool", "priority", "timeout_ms", "max_retries", "backoff")
 
 
 def create_dag(conn: _Connection, tenant_id: str, posting: DagPosting) -> bytes:
@@ -47,9 +46,9 @@ def create_dag(conn: _Connection, tenant_id: str, posting: DagPosting) -> bytes:
     now_ms = read_now_ms(conn)
     timing = posting.timing(now_ms)
     dag_id, *task_ids = sorted(new_job_id(now_ms) for _ in (posting, *posting.tasks))
-    whose = {"tenant_id": tenant_id, "dag_id": Uuid(dag_id), "partition": partition_of(dag_id)}
+    whose = Whose(tenant_id, dag_id, partition_of(dag_id))
     columns = msgspec.json.encode(posting.columns() | timing_columns(timing)).decode()
-    ((effective_from_ms,),) = conn.execute(sql("create_dag"), whose | {"dag": columns})
+    ((effective_from_ms,),) = conn.execute(sql("create_dag"), whose.values() | {"dag": columns})
     limit_runs(conn, dag_id, timing, effective_from_ms)
     by_key = {task.key: task_id for task, task_id in zip(posting.tasks, task_ids, strict=True)}
     _create_tasks(conn, whose, posting, by_key)
@@ -76,7 +75,7 @@ def edit_dag(
     before, after = old.definition, posting.definition
     is_rescheduled = any(before.get(name) != after.get(name) for name in DAG_TIMING_FIELDS)
     write_edit(conn, old.job, posting.columns(), posting.timing(now_ms) if is_rescheduled else None, now_ms)
-    whose = {"tenant_id": tenant_id, "dag_id": Uuid(dag_id), "partition": old.job.partition}
+    whose = Whose.of(old.job)
     kept = _kept(conn, old, posting)
     added = {task.key: new_job_id(now_ms) for task in posting.tasks if task.key not in kept}
     _create_tasks(conn, whose, posting, added)
@@ -116,31 +115,16 @@ def _kept(conn: _Connection, old: DagRow, posting: DagPosting) -> dict[str, byte
     return {key: ids[key] for key in before.keys() & after.keys() if says_the_same(before[key], after[key])}
 
 
-def _create_tasks(
-    conn: _Connection, whose: dict[str, Any], posting: DagPosting, ids: Mapping[str, bytes]
-) -> None:
+def _create_tasks(conn: _Connection, whose: Whose, posting: DagPosting, ids: Mapping[str, bytes]) -> None:
     columns = {task.key: task.columns() for task in posting.tasks if task.key in ids}
-    rows = [
-        {name: columns[key][name] for name in (*_OF_TASK, "not_after_ms")} | {"job_id": text_of(task_id)}
-        for key, task_id in ids.items()
-    ]
-    conn.execute(sql("create_tasks"), whose | {"tasks": msgspec.json.encode(rows).decode()}, prepare=False)
+    create_tasks(conn, whose, [columns[key] | {"job_id": text_of(task_id)} for key, task_id in ids.items()])
 
 
 def _add_version(
-    conn: _Connection, whose: dict[str, Any], version: int, posting: DagPosting, ids: Mapping[str, bytes]
+    conn: _Connection, whose: Whose, number: int, posting: DagPosting, ids: Mapping[str, bytes]
 ) -> None:
-    edges = [(ids[task.key], ids[parent]) for task in posting.tasks for parent in task.depends_on]
-    values = {
-        "version": version,
-        "policy": posting.policy,
-        "sla_ms": posting.sla_ms,
-        "definition": msgspec.json.encode(posting.definition).decode(),
-        "task_ids": Uuids([ids[task.key] for task in posting.tasks]),
-        "task_keys": Texts([task.key for task in posting.tasks]),
-        "fan_outs": Booleans(task.fan_out for task in posting.tasks),
-        "in_degrees": Bigints([len(task.depends_on) for task in posting.tasks]),
-        "child_ids": Uuids([child for child, _ in edges]),
-        "parent_ids": Uuids([parent for _, parent in edges]),
-    }
-    conn.execute(sql("add_dag_version"), whose | values, prepare=False)
+    places = [
+        Place(ids[task.key], task.key, [ids[parent] for parent in task.depends_on], task.fan_out)
+        for task in posting.tasks
+    ]
+    add_version(conn, whose, Version(number, posting.definition, places, posting.policy, posting.sla_ms))

@@ -31,6 +31,7 @@ class ExecutionRow(NamedTuple):
     cancel_requested_ms: int | None
     progress: Any
     output: Any
+    dag_run_id: bytes | None
 
     def as_read(self) -> dict[str, Any]:
         return {
@@ -40,6 +41,7 @@ class ExecutionRow(NamedTuple):
             "state": self.state,
             "reason": self.reason,
             "origin": self.origin,
+            "dag_run_id": None if self.dag_run_id is None else text_of(self.dag_run_id),
             "scheduled_at": shown_time(self.scheduled_ms),
             "due_at": shown_time(self.due_ms),
             "attempt": self.attempt,

@@ -17,6 +17,7 @@ from shardwheel.explanation import (
     Facts,
     JobFacts,
     LetterFacts,
+    ParentFacts,
     PartitionFacts,
     SpanFacts,
     TaskFacts,
@@ -72,7 +73,11 @@ def _of_job(conn: _Connection, tenant_id: str, job_id: bytes) -> Facts | None:
     except NotFoundError:
         return None
     facts = _around(conn, job, None)
-    row = conn.execute(sql("latest_execution"), {"job_id": Uuid(job_id), "tenant_id": tenant_id}).fetchone()
+    of_job = {"job_id": Uuid(job_id), "tenant_id": tenant_id}
+    facts = facts._replace(
+        parents=[ParentFacts._make(one) for one in conn.execute(sql("explain_parents"), of_job)]
+    )
+    row = conn.execute(sql("latest_execution"), of_job).fetchone()
     facts = facts._replace(latest=None if row is None else _of_row(conn, tenant_id, row[0]))
     previous_ms = facts.job.previous_ms
     if previous_ms is None or _exists(conn, fire_id(job_id, job.partition, previous_ms)):

@@ -40,7 +40,7 @@ class Form(NamedTuple):
         """The job as it stands in its table. By position: by name it took as long as all else for a job."""
         whose = job_id, tenant_id, partition, "job", JobState.ACTIVE.value
         said = self.task, posting.name, posting.params
-        return JobRow._make((*whose, *said, *self.rest, *given, self.callback_url))
+        return JobRow._make((*whose, *said, *self.rest, *given, self.callback_url, None, []))
 
 
 class Forms:

@@ -17,7 +17,7 @@ from psycopg.types.json import Json
 from shardwheel.errors import ConflictError
 from shardwheel.ids import id_of, text_of
 from shardwheel.posting import JobPosting
-from shardwheel.store.jobs import create_jobs
+from shardwheel.store.children import store_jobs
 from shardwheel.store.sql import sql
 
 
@@ -35,7 +35,7 @@ def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) 
 
 def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
     def make() -> bytes:
-        return create_jobs(conn, tenant_id, [posting])[0]
+        return store_jobs(conn, tenant_id, [posting])[0]
 
     if posting.idempotency_key is None:
         return Stored(make(), True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ _OF_REPEATING = ("time_zone", "dst_gap", "dst_fold", "exclude", "end_at", "max_r
 
 
 class JobRow(NamedTuple):
-    """The columns that statements and answers need; times in milliseconds."""
+    """The columns that statements and answers need; times in milliseconds. `dag_id`: whose run a task is part
+    of, a DAG's or a job's; its own of a job that has children."""
 
     job_id: bytes
     tenant_id: str
@@ -51,6 +52,12 @@ class JobRow(NamedTuple):
     effective_from_ms: int
     created_ms: int
     callback_url: str | None = None
+    dag_id: bytes | None = None
+    parents: Sequence[bytes] = ()
+
+    @property
+    def has_children(self) -> bool:
+        return self.dag_id == self.job_id
 
     @property
     def timing(self) -> Timing:

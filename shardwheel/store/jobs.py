@@ -18,7 +18,7 @@ from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.ids import fire_id, new_job_id, text_of
 from shardwheel.job import JobState
 from shardwheel.partition import partition_of
-from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
+from shardwheel.posting import SCHEDULE_FIELDS, TIMING_FIELDS, JobPosting, parse_posting, refuse_schedule
 from shardwheel.store.arrays import Bigints, Texts, Uuid, Uuids
 from shardwheel.store.forms import Forms, timing_columns
 from shardwheel.store.held import release_paused, release_task, skip_held
@@ -33,7 +33,8 @@ _TIMING_COLUMNS = ("schedule", "anchor_ms", "start_ms", "end_ms", "last_ms", "ma
 
 
 def create_jobs(conn: _Connection, tenant_id: str, postings: Sequence[JobPosting]) -> list[bytes]:
-    """Store new jobs, all or none; their ids, in the order of the postings."""
+    """Store new jobs without parents, all or none; their ids, in the order of the postings. (Those with
+    parents are `children.store_jobs`'s.)"""
     return [row.job_id for row in insert_jobs(conn, tenant_id, postings, read_now_ms(conn))]
 
 
@@ -43,6 +44,8 @@ def insert_jobs(
     """The same at a time of the database's clock, a moment ago; the jobs as they stand then."""
     if not postings:
         return []
+    if any(posting.parents for posting in postings):
+        refuse("parents", "can't be given here", "post the job to the API, or use: shardctl job create")
     forms = Forms(now_ms)
     formed = [forms.of(posting) for posting in postings]
     ids = [new_job_id(now_ms) for _ in postings]
@@ -94,9 +97,11 @@ def list_jobs(
     text: str | None = None,
     from_ms: int | None = None,
     until_ms: int | None = None,
+    parent: bytes | None = None,
 ) -> list[JobRow]:
     """A page of jobs after this id. Deleted ones only when asked for by state. `text`: part of the name or
-    of the task, in whatever case. The times are those of their creation, the first included, the end not."""
+    of the task, in whatever case. The times are those of their creation, the first included, the end not.
+    `parent`: those that run after it."""
     parameters = {
         "tenant_id": tenant_id,
         "after": Uuid(after),
@@ -105,6 +110,7 @@ def list_jobs(
         "task": task,
         "tag": tag,
         "text": text,
+        "parent": None if parent is None else Uuid(parent),
         "from_ms": from_ms,
         "until_ms": until_ms,
     }
@@ -119,14 +125,26 @@ def edit_job(
     callbacks: CallbackRules = STRICT,
 ) -> JobRow:
     """Apply posted fields to a job. Only a change of its timing gives the schedule a new state."""
-    old = locked_job(conn, tenant_id, job_id)
+    old = _existing(conn, tenant_id, job_id)
     now_ms = read_now_ms(conn)
     if old.kind == "dag":
         raise ConflictError(f"job {text_of(job_id)} is a DAG: edit it as one", field="id")
+    _check_changes(conn, old, changes)
     posting = parse_posting(old.posted_with(changes), callbacks)
     timing = posting.timing(now_ms) if TIMING_FIELDS & set(changes) else None
     write_edit(conn, old, posting.columns(), timing, now_ms)
     return get_job(conn, tenant_id, job_id)
+
+
+def _check_changes(conn: _Connection, old: JobRow, changes: Mapping[str, Any]) -> None:
+    """A job with parents can be edited, but gets no schedule; a DAG's task is its DAG's to edit."""
+    if "parents" in changes:
+        refuse("parents", "belongs to a job's creation", "add or take away one: shardctl job depend")
+    if old.kind != "task" or old.dag_id is None:
+        return
+    if get_job(conn, old.tenant_id, old.dag_id).kind == "dag":
+        refuse_a_task(old)
+    refuse_schedule(SCHEDULE_FIELDS & set(changes))
 
 
 def write_edit(
@@ -179,7 +197,7 @@ def delete_job(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
         _end_schedule(conn, old, JobState.DELETED)
     elif old.state != JobState.DELETED:
         conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
-    if old.kind == "dag":
+    if old.kind == "dag" or old.has_children:
         conn.execute(sql("delete_tasks"), {"tenant_id": tenant_id, "dag_id": Uuid(job_id)})
         release_paused(conn, tenant_id, job_id)  # Its tasks: the claim finds that they can't run any more.
     skip_held(conn, job_id)
@@ -197,20 +215,25 @@ def _end_schedule(conn: _Connection, old: JobRow, state: JobState) -> None:
 
 def locked_job(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
     """The same, of one that is neither deleted nor a task."""
-    old = lock_job(conn, tenant_id, job_id)
-    if old.state == JobState.DELETED:
-        raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
+    old = _existing(conn, tenant_id, job_id)
     refuse_a_task(old)
     return old
 
 
+def _existing(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:
+    old = lock_job(conn, tenant_id, job_id)
+    if old.state == JobState.DELETED:
+        raise NotFoundError(f"job {text_of(job_id)} is deleted", field="id")
+    return old
+
+
 def refuse_a_task(job: JobRow) -> None:
-    """A task has no schedule and no life of its own: what people say, they say of its DAG."""
+    """A task has no schedule and no life of its own: what people say, they say of its DAG, or of the job at
+    its root."""
     if job.kind == "task":
-        problem = "is a task of a DAG, without a schedule of its own: it runs when its parents are over"
-        raise ConflictError(
-            f"job {text_of(job.job_id)} {problem}; edit, pause or trigger its DAG", field="id"
-        )
+        problem = "is a task, without a schedule of its own: it runs when its parents are over"
+        remedy = f"edit, pause or trigger {text_of(job.dag_id or job.job_id)}"
+        raise ConflictError(f"job {text_of(job.job_id)} {problem}; {remedy}", field="id")
 
 
 def _one(conn: _Connection, statement: str, tenant_id: str, job_id: bytes) -> JobRow:

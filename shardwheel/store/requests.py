@@ -38,6 +38,8 @@ def trigger_job(
     """Run the job now, paused or not; the execution's id. The same request id is the same run."""
     job = _shared(conn, tenant_id, job_id)
     refuse_a_task(job)
+    if params is not None and job.kind == "dag":
+        refuse("params", "a DAG has none: its tasks have their own", "leave them out, or edit the tasks")
     if params is not None:
         check_params(params)
     now_ms = read_now_ms(conn)
@@ -60,6 +62,7 @@ def backfill_job(
     """Fill the schedule's times from `first_ms` to `last_ms` that have no execution, and queue skipped ones
     again: one row, which the partition's owner expands. Returns how many times the span holds."""
     job = _shared(conn, tenant_id, job_id)
+    refuse_a_task(job)
     if last_ms < first_ms:
         refuse("to", "comes before from", "give the earlier time first")
     if last_ms > read_now_ms(conn):

@@ -146,6 +146,7 @@ def _execution_row(engine: Engine, row: Execution) -> ExecutionRow:
         None,
         engine.desk.progresses.get(row.execution_id),
         msgspec.json.decode(row.output) if row.output else None,
+        row.dag_run_id,
     )
 
 

@@ -198,9 +198,10 @@ def forgets_breaker() -> Sequence[Any]:
     return _forget("breaker_open")
 
 
-@mutant("the sweep forgets who is held for want of a handler")
+@mutant("nobody comes for what is held for want of a handler, nor lets it go")
 def forgets_handler() -> Sequence[Any]:
-    return _forget("handler_unknown")
+    """Either is enough: workers that have the handler come for it; where all have it the sweep lets go."""
+    return [*_forget("handler_unknown"), statement_replaced("held_for_workers", lambda *_: [])]
 
 
 @mutant("what is released runs without a claim")

@@ -16,6 +16,7 @@ from shardwheel.explanation import (
     Facts,
     JobFacts,
     LetterFacts,
+    ParentFacts,
     PartitionFacts,
     SpanFacts,
     TaskFacts,
@@ -263,6 +264,9 @@ CASES: list[tuple[Facts, str, str, str]] = [
         f"job update {JOB} --set not_after_s",
     ),
     (facts(row("skipped", "overlap")), "skipped:overlap", "overlap is skip", "overlap="),
+    (facts(row("skipped", "upstream_failed")), "skipped:upstream_failed", "parent of it failed", "dag rerun"),
+    (facts(row("skipped", "upstream_skipped")), "skipped:upstream_skipped", "was skipped", "dag rerun"),
+    (facts(row("skipped", "run_failed")), "skipped:run_failed", "fail_fast", "dag rerun"),
     (facts(row("skipped", "misfire")), "skipped:misfire", "misfire_grace_s (60 s)", f"job backfill {JOB}"),
     (
         facts(row("skipped", "catchup_window")),
@@ -270,7 +274,7 @@ CASES: list[tuple[Facts, str, str, str]] = [
         "catchup_window (60 min)",
         f"job backfill {JOB}",
     ),
-    (facts(row("skipped", "upstream_failed")), "skipped:upstream_failed", "upstream_failed", "job backfill"),
+    (facts(row("skipped", "skipped_by_hand")), "skipped:skipped_by_hand", "skipped_by_hand", "job backfill"),
     # --- it was given up
     *[
         (
@@ -357,6 +361,29 @@ ABOUT_JOBS: list[tuple[JobFacts, str, str, str]] = [
 CASES += [
     (facts(job=one, execution_id=None, scheduled_ms=None, fire_ms=None), answer, words, remedy)
     for one, answer, words, remedy in ABOUT_JOBS
+]
+NOT_RUN = ParentFacts("job", OTHER_ID, None, "", OTHER_ID, "pending")
+UNDER_WAY = NOT_RUN._replace(root_kind="dag", run_id=EXECUTION_ID, run_state="running", state="retry_wait")
+OTHER = text_of(OTHER_ID)
+ABOUT_CHILDREN: list[tuple[list[ParentFacts], str, str, str]] = [
+    ([NOT_RUN], "active:waits_for_root", f"it runs after {OTHER}", f"job trigger {OTHER}"),
+    (
+        [UNDER_WAY, UNDER_WAY._replace(state="succeeded", parent_id=JOB_ID)],
+        "active:waits_for_parents",
+        f"waits for its parents: {OTHER} (retry_wait).",
+        f"explain {OTHER}",
+    ),
+    (
+        [UNDER_WAY._replace(state="succeeded", run_state="succeeded")],
+        "active:waits_for_root",
+        f"run {EXECUTION} is succeeded",
+        f"dag trigger {OTHER}",
+    ),
+]
+OF_NO_TIME: dict[str, Any] = {"execution_id": None, "scheduled_ms": None, "fire_ms": None}
+CASES += [
+    (facts(job=job(kind="none"), parents=parents, **OF_NO_TIME), answer, words, remedy)
+    for parents, answer, words, remedy in ABOUT_CHILDREN
 ]
 CASES.append(
     (

@@ -142,6 +142,11 @@ class Rig:
         if "{run}" in path:
             dag_id = str(self.dag(tenant)["id"])
             return {"id": dag_id, "run": self.run(dag_id, tenant), "task": "extract"}
+        if "{parent_id}" in path:
+            root_id = str(self.job(tenant)["id"])
+            parent_id = str(self.job(tenant, cron=None, parents=[root_id])["id"])
+            child = self.job(tenant, cron=None, parents=[root_id, parent_id])
+            return {"id": str(child["id"]), "parent_id": parent_id}
         if "{id}" not in path:
             return {"name": "work"}
         kinds: dict[str, Callable[[str], str]] = {

@@ -31,6 +31,8 @@ def prepared(api: Rig, route: Route, tenant: str) -> str:
         api.end_task(path.split("/")[-1].removesuffix(":rerun"), "extract")
     if route.path.endswith(":undrain"):
         assert api.call("POST", path.replace(":undrain", ":drain"), tenant=tenant).is_success
+    if route.method == "PUT":
+        assert api.call("DELETE", path, tenant=tenant).is_success
     if route.path.startswith("/dead-letters:"):
         api.letter(tenant)
     return path

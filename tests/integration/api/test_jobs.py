@@ -39,7 +39,7 @@ def test_what_was_read_can_be_sent_back(api: Rig) -> None:
         {"run_at": "2199-01-01T00:00:00Z", "cron": None},
     ):
         job = api.job(**fields)
-        own = {"id", "kind", "state", "next_at", "created_at", "version", "partition"}
+        own = {"id", "kind", "state", "next_at", "created_at", "version", "partition", "dag_id"}
         posted = {name: value for name, value in job.items() if name not in own and value is not None}
         again = api.call("POST", "/jobs", posted)
         assert again.status_code == 201, again.text

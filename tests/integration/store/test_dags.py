@@ -171,19 +171,20 @@ def test_a_refused_edit_changes_nothing(conn: Connection) -> None:
 def test_an_edge_is_added_and_taken_away_by_the_tasks_ids(conn: Connection) -> None:
     dag_id = create(conn, tasks=[task("a"), task("b"), task("c", "b")])
     by_key = ids(conn, dag_id)
-    assert add_dependency(conn, "t", by_key["c"], by_key["a"]).version == 2
-    assert add_dependency(conn, "t", by_key["c"], by_key["a"]).version == 2
+    for _ in range(2):
+        assert set(add_dependency(conn, "t", by_key["c"], by_key["a"]).parents) == {by_key["a"], by_key["b"]}
+        assert get_dag(conn, "t", dag_id).version == 2
     assert edges(conn, dag_id, 2) == {("a", "c"), ("b", "c")}
-    assert remove_dependency(conn, "t", by_key["c"], by_key["b"]).version == 3
+    assert list(remove_dependency(conn, "t", by_key["c"], by_key["b"]).parents) == [by_key["a"]]
     assert edges(conn, dag_id, 3) == {("a", "c")}
     assert ids(conn, dag_id) == by_key
     with pytest.raises(UsageError, match="a → c → a"), conn.transaction():
         add_dependency(conn, "t", by_key["a"], by_key["c"])
     (alone,) = create_jobs(conn, "t", [parse_posting({"task": "work"})])
-    with pytest.raises(ConflictError, match="no task of a DAG"):
+    with pytest.raises(ConflictError, match="put both into one DAG"):
         add_dependency(conn, "t", by_key["a"], alone)
     other = ids(conn, create(conn))
-    with pytest.raises(ConflictError, match="another DAG"):
+    with pytest.raises(ConflictError, match="another root"):
         add_dependency(conn, "t", by_key["a"], other["a"])
     with pytest.raises(NotFoundError):
         add_dependency(conn, "rival", by_key["a"], by_key["b"])
@@ -215,9 +216,9 @@ def test_what_is_said_of_a_task_is_said_of_its_dag(conn: Connection) -> None:
     with pytest.raises(ConflictError, match="without a schedule of its own"):
         edit_job(conn, "t", task_id, {"cron": "* * * * *"})
     for say in (pause_job, delete_job):
-        with pytest.raises(ConflictError, match="task of a DAG"):
+        with pytest.raises(ConflictError, match="is a task"):
             say(conn, "t", task_id)
-    with pytest.raises(ConflictError, match="task of a DAG"):
+    with pytest.raises(ConflictError, match="is a task"):
         trigger_job(conn, "t", task_id, uuid.uuid4().bytes)
     with pytest.raises(ConflictError, match="edit it as one"):
         edit_job(conn, "t", dag_id, {"name": "x"})
