@@ -120,6 +120,24 @@ class RedriveBody(Small):
     params: Annotated[dict[str, Any], Meta(description="In place of the letter's own.")] | None = None
 
 
+class LimitBody(Small):
+    max_running: Annotated[int, Meta(description="How many may run at once; 0: any number.")] | None = None
+    rate: (
+        Annotated[str, Meta(description="How many may start, such as 100/min; none: any number.")] | None
+    ) = None
+    breaker: Annotated[bool, Meta(description="Whether many failures hold it for a while.")] | None = None
+
+
+class MoveBody(Small):
+    to: Annotated[str, Meta(description="The shard that is to own it.")]
+
+
+class AutomaticBody(Small):
+    automatic: Annotated[
+        bool, Meta(description="Whether partitions are levelled whenever a shard joins or leaves.")
+    ]
+
+
 class SilenceBody(Small):
     for_: Annotated[Duration, Meta(description="For how long, 31 days at most; 0s ends it.")] = msgspec.field(
         name="for", default="1h"
@@ -138,6 +156,12 @@ class LettersBody(Small):
     from_: Time | None = msgspec.field(name="from", default=None)
     to: Time | None = None
     all_: bool = msgspec.field(name="all", default=False)
+    dry_run: Annotated[bool, Meta(description="Only say how many it would be.")] = False
+    limit: (
+        Annotated[int, Meta(ge=1, le=1_000, description="Deal with so many at most; `next_cursor` goes on.")]
+        | None
+    ) = None
+    cursor: Annotated[str, Meta(description="`next_cursor` of the request before.")] | None = None
 
 
 def read_body(body: bytes, kind: type[T]) -> T:

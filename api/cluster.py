@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from shardwheel.api import cluster_views, examples
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.job import Pool
 from shardwheel.partition import PARTITIONS
 from shardwheel.ports import PartitionState
 from shardwheel.showing import partition_rows, shard_rows
@@ -26,6 +28,14 @@ async def partitions(ask: Ask) -> Reply:
     states, jobs, now_ms = await ask.desk.pool.run(ask.tenant, _partitions)
     rows = partition_rows(view, states, jobs, now_ms)
     return Reply({"items": [_with_id(row) for row in rows], "next_cursor": None})
+
+
+async def pools(ask: Ask) -> Reply:
+    """Side by side: each waits for Kafka."""
+    names = [str(pool) for pool in Pool]
+    lags = await asyncio.gather(*(asyncio.to_thread(ask.desk.lag, name) for name in names))
+    items = [{"id": name, "lag": lag} for name, lag in zip(names, lags, strict=True)]
+    return Reply({"items": items, "next_cursor": None})
 
 
 async def audit(ask: Ask) -> Reply:
@@ -68,6 +78,15 @@ ROUTES = (
         "`jobs` counts your own active jobs in it.",
         cluster_views.ShardPage,
         examples.page(_with_id(examples.PARTITION)),
+    ),
+    Route(
+        "GET",
+        "/pools",
+        pools,
+        "The pools of workers, and how much waits for each",
+        "`lag`: how many fires stand in Kafka that no worker has taken; null while that is not known.",
+        cluster_views.PoolPage,
+        examples.page({"id": "short", "lag": 12}),
     ),
     Route(
         "GET",

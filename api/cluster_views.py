@@ -15,6 +15,16 @@ class ShardPage(View):
     next_cursor: Cursor
 
 
+class PoolView(View):
+    id: str
+    lag: int | None
+
+
+class PoolPage(View):
+    items: list[PoolView]
+    next_cursor: Cursor
+
+
 class ShardCounts(View):
     """`counts`: how many of its entries are due in each bucket."""
 
@@ -53,6 +63,48 @@ class ShardLeftView(View):
 class RebalanceView(View):
     asked: bool
     partitions: Annotated[int, Meta(description="How many are to change their owner, as it stands.")]
+
+
+class PartitionMove(View):
+    partition: int
+    from_: str | None = msgspec.field(name="from")
+    to: str
+    jobs: int
+
+
+class PlannedView(View):
+    """Moves, with how long they should take."""
+
+    partitions: int
+    jobs: int
+    expected_s: float
+    moves: list[PartitionMove]
+
+
+class StandingView(PlannedView):
+    """Where a rebalance stands; its own moves are those on their way."""
+
+    state: Literal["off", "ready", "in_progress", "stalled"]
+    reason: str
+    remedy: str
+    automatic: bool
+    leader: str | None
+    generation: int | None
+    planned_because: str | None
+    draining: str | None
+    pins: int
+    planned: PlannedView
+
+
+class AutomaticView(View):
+    automatic: bool
+
+
+class MovedView(View):
+    id: str
+    partition: int
+    owner: str | None
+    pin: str | None
 
 
 class AlertView(View):

@@ -31,6 +31,10 @@ async def get(ask: Ask) -> Reply:
     return Reply(await ask.desk.pool.run(ask.tenant, read_run, of.run_id, of.dag_id))
 
 
+async def find(ask: Ask) -> Reply:
+    return Reply(await ask.desk.pool.run(ask.tenant, read_run, ask.id))
+
+
 async def rerun(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.RerunBody)
     return await _changed(ask, dag_alterations.rerun, wish.tasks)
@@ -89,6 +93,15 @@ ROUTES = (
         get,
         "Read a run with what became of each task",
         "In the order in which they were posted. Also of one that has not begun yet.",
+        dag_views.RunWithTasks,
+        dag_examples.RUN_WITH_TASKS,
+    ),
+    Route(
+        "GET",
+        "/dag-runs/{id}",
+        find,
+        "Read a run by its own id",
+        "As `GET /dags/{id}/runs/{run}`, for whoever does not know the DAG: `dag_id` names it.",
         dag_views.RunWithTasks,
         dag_examples.RUN_WITH_TASKS,
     ),

@@ -11,22 +11,30 @@ from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.store.audit import Actor
 from shardwheel.store.letter_requests import (
+    AT_ONCE,
     Dealt,
     discard_letter,
     discard_some,
     redrive_letter,
     redrive_some,
 )
-from shardwheel.store.letters import LETTER_STATES, LetterFilter, get_letter, list_letters, read_letter
+from shardwheel.store.letters import (
+    LETTER_STATES,
+    LetterFilter,
+    count_letters,
+    get_letter,
+    list_letters,
+    read_letter,
+)
 from shardwheel.store.link import Connection
 from shardwheel.times import parse_time, refuse
 
 
 async def list_(ask: Ask) -> Reply:
     query = ask.query
-    job_id = query.text("job_id")
+    job_id, state = query.text("job_id"), query.text("state", "open")
     wanted = LetterFilter(
-        state=query.text("state", "open"),
+        state=None if state == "all" else state,
         task=query.text("task"),
         reason=query.text("reason"),
         error_class=query.text("class"),
@@ -74,16 +82,20 @@ async def discard_by_filter(ask: Ask) -> Reply:
 
 async def _deal(ask: Ask, some: Callable[..., Dealt]) -> Reply:
     """Page by page, a transaction each: a filter may mean many."""
-    wanted = _wanted(bodies.read_body(ask.body, bodies.LettersBody))
-    done, refused = 0, Counter[str]()
-    cursor: str | None = None
+    wish = bodies.read_body(ask.body, bodies.LettersBody)
+    wanted = _wanted(wish)
+    if wish.dry_run:
+        count = await ask.desk.pool.run(ask.tenant, count_letters, wanted)
+        return Reply({"done": 0, "refused": {}, "next_cursor": None, "count": count})
+    done, refused, cursor = 0, Counter[str](), wish.cursor
     while True:
-        dealt = await ask.desk.pool.run(ask.tenant, _some, some, wanted, ask.actor, cursor)
+        given = some, wanted, ask.actor, cursor, wish.limit or AT_ONCE
+        dealt = await ask.desk.pool.run(ask.tenant, _some, *given)
         done += dealt.done
         refused.update(dealt.refused)
         cursor = dealt.next_cursor
-        if cursor is None:
-            return Reply({"done": done, "refused": dict(refused)})
+        if cursor is None or wish.limit is not None:
+            return Reply({"done": done, "refused": dict(refused), "next_cursor": cursor, "count": None})
 
 
 def _some(
@@ -93,8 +105,9 @@ def _some(
     wanted: LetterFilter,
     actor: Actor,
     cursor: str | None,
+    at_once: int,
 ) -> Dealt:
-    return some(conn, tenant_id, wanted, actor, cursor=cursor)
+    return some(conn, tenant_id, wanted, actor, cursor=cursor, at_once=at_once)
 
 
 def _wanted(wish: bodies.LettersBody) -> LetterFilter:
@@ -125,7 +138,7 @@ ROUTES = (
         examples.page(examples.LETTER),
         query=(
             *PAGE_WORDS,
-            Word("state", "As it stands.", "open", LETTER_STATES),
+            Word("state", "As it stands, or all.", "open", (*LETTER_STATES, "all")),
             Word("task", "Of this task type.", "email.send"),
             Word("reason", "Why it was given up.", "retries_exhausted"),
             Word("class", "The error's class.", "SMTPServerDisconnected"),
@@ -176,7 +189,7 @@ ROUTES = (
         "Run dead letters again, by filter",
         "Of the open ones. A token that is limited to some task types may not.",
         views.DealtView,
-        {"done": 12, "refused": {"job_deleted": 1}},
+        {"done": 12, "refused": {"job_deleted": 1}, "next_cursor": None, "count": None},
         body=bodies.LettersBody,
         body_example=FILTER_EXAMPLE,
     ),
@@ -187,7 +200,7 @@ ROUTES = (
         "Let dead letters be, by filter",
         "Of the open ones.",
         views.DealtView,
-        {"done": 12, "refused": {}},
+        {"done": 12, "refused": {}, "next_cursor": None, "count": None},
         body=bodies.LettersBody,
         body_example=FILTER_EXAMPLE,
     ),

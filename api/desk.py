@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
@@ -31,18 +31,35 @@ class Steered(NamedTuple):
     moves: int
 
 
+class ClusterFacts(NamedTuple):
+    """What PostgreSQL knows of a rebalance: its clock, when a partition was taken last, jobs by partition."""
+
+    now_ms: int
+    last_taken_ms: int
+    jobs: Mapping[int, int]
+
+
 class Steering(Protocol):
     """What can be asked of a cluster. Each call waits for etcd, so it is made from a thread."""
 
     def drain(self, shard_id: str) -> Steered: ...
     def undrain(self, shard_id: str) -> Steered: ...
     def rebalance(self) -> Steered: ...
+    def move(self, partition: int, shard_id: str) -> Steered: ...
+    def switch(self, automatic: bool) -> Steered: ...
+    def standing(self, facts: ClusterFacts) -> dict[str, Any]: ...
+
+
+def unknown_lag(pool: str) -> int | None:
+    """Where the process does not know Kafka."""
+    return None
 
 
 class Desk(NamedTuple):
     """`poke` tells the owners of partitions that something changed: a hint, it never waits. `look` gives the
     cluster as it was a moment ago, or None when nobody knows. `is_stopping`: no new work, please.
-    `callbacks`: where a job's callback_url may lead."""
+    `callbacks`: where a job's callback_url may lead. `lag`: how much of a pool waits in Kafka, if that is
+    known; it waits for Kafka, so it is asked from a thread."""
 
     pool: TenantPool
     creations: Gather[Wish, Found]
@@ -57,6 +74,7 @@ class Desk(NamedTuple):
     telling: Telling
     quotas: Quotas
     callbacks: CallbackRules = STRICT
+    lag: Callable[[str], int | None] = unknown_lag
 
     def cluster(self) -> View:
         view = self.look()
@@ -76,6 +94,7 @@ def open_desk(
     callbacks: CallbackRules = STRICT,
     usual_quota: Quota = UNLIMITED,
     door_tls: DoorTls = PLAIN_DOORS,
+    lag: Callable[[str], int | None] = unknown_lag,
 ) -> Desk:
     creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
     doors, telling = ShardDoors(door_tls), Telling(pool, look, is_stopping)
@@ -94,4 +113,5 @@ def open_desk(
         telling=telling,
         quotas=Quotas(pool, usual_quota, time.monotonic),
         callbacks=callbacks,
+        lag=lag,
     )

@@ -157,6 +157,25 @@ SHARD_LEFT: dict[str, Any] = {
     "partitions": 85,
     "drained": False,
 }
+_MOVES: dict[str, Any] = {
+    "partitions": 1,
+    "jobs": 3,
+    "expected_s": 0.1,
+    "moves": [{"partition": 17, "from": "host-4711-9f86d081", "to": "host-4712-1a2b3c4d", "jobs": 3}],
+}
+STANDING: dict[str, Any] = {
+    "state": "in_progress",
+    "reason": "1 partitions are on their way",
+    "remedy": "",
+    "automatic": True,
+    "leader": "host-4711-9f86d081",
+    "generation": 4,
+    "planned_because": "joined: host-4712-1a2b3c4d",
+    "draining": None,
+    "pins": 0,
+    **_MOVES,
+    "planned": _MOVES,
+}
 PARTITION: dict[str, Any] = {
     "partition": 17,
     "state": "owned",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
@@ -9,6 +10,7 @@ from shardwheel.api.jobs import PAGE_WORDS, find
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
+from shardwheel.explanation import Facts
 from shardwheel.ids import id_of
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
@@ -28,11 +30,10 @@ STATE_WORDS = (
 
 
 async def list_(ask: Ask) -> Reply:
-    return await paged(
-        ask,
-        list_executions,
-        _wanted(ask, task=ask.query.text("task"), tag=ask.query.text("tag"), text=ask.query.text("q")),
-    )
+    query, job = ask.query, ask.query.text("job_id")
+    job_id = None if job is None else id_of(job, field="job_id")
+    words = {"task": query.text("task"), "tag": query.text("tag"), "text": query.text("q")}
+    return await paged(ask, list_executions, _wanted(ask, job_id=job_id, **words))
 
 
 async def list_of_job(ask: Ask) -> Reply:
@@ -51,13 +52,24 @@ async def logs(ask: Ask) -> Reply:
 
 
 async def explain(ask: Ask) -> Reply:
-    """Who owns its partition is known a second late at most; without etcd the answer is vaguer."""
+    return Reply(shown_explanation(await _facts(ask)))
+
+
+async def explain_job(ask: Ask) -> Reply:
+    await find(ask)
+    return await explain(ask)
+
+
+async def _facts(ask: Ask) -> Facts:
+    """Who owns its partition is known a second late at most; without etcd or Kafka the answer is vaguer."""
     facts = await ask.desk.pool.run(ask.tenant, read_facts, ask.id)
     view = ask.desk.look()
     if view is not None:
         holder = view.owners.get(facts.job.partition)
         facts = facts.owned_by(None if holder is None else holder.shard_id)
-    return Reply(shown_explanation(facts))
+    if facts.is_published:
+        facts = facts._replace(pool_lag=await asyncio.to_thread(ask.desk.lag, facts.job.pool))
+    return facts
 
 
 async def cancel(ask: Ask) -> Reply:
@@ -92,6 +104,15 @@ ROUTES = (
     ),
     Route(
         "GET",
+        "/jobs/{id}/explain",
+        explain_job,
+        "Why a job runs or does not, and what to do",
+        "When it runs next, or why it does not; and what is to be said of its latest execution.",
+        views.ExplanationView,
+        examples.EXPLANATION | {"id": examples.JOB_ID, "kind": "job"},
+    ),
+    Route(
+        "GET",
         "/executions",
         list_,
         "List executions, latest first",
@@ -103,6 +124,7 @@ ROUTES = (
             *STATE_WORDS,
             Word("task", "Of this task type.", "email.send"),
             Word("tag", "Whose job has this tag.", "billing"),
+            Word("job_id", "Of this job.", examples.JOB_ID),
             Word("q", "A part of its job's name or task, in any case.", "mail"),
             *SPAN_WORDS,
         ),

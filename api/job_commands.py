@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
-from shardwheel.api.job_page import coming_times
+from shardwheel.api.job_page import coming_times, fire_times
 from shardwheel.api.jobs import changed, find
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.ids import text_of
@@ -69,7 +69,9 @@ async def backfill(ask: Ask) -> Reply:
 
 async def next_times(ask: Ask) -> Reply:
     count = ask.query.number("n", 10, MOST_TIMES)
-    return Reply({"items": coming_times(await find(ask), count)})
+    found = await find(ask)
+    times = coming_times(found, count)
+    return Reply({"items": times, "fires_at": fire_times(found, times)})
 
 
 def request_id(key: str | None) -> bytes:
@@ -141,7 +143,10 @@ ROUTES = (
         "The coming times of a job",
         "None while it is not active.",
         views.NextView,
-        {"items": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"]},
+        {
+            "items": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
+            "fires_at": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
+        },
         query=(Word("n", "How many: 1 to 1,000, else 10.", 2, most=MOST_TIMES),),
     ),
 )

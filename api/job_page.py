@@ -14,12 +14,13 @@ import msgspec
 from shardwheel.api import examples, views
 from shardwheel.api.jobs import find
 from shardwheel.api.route import Ask, Reply, Route, Word
+from shardwheel.missed import fire_time
 from shardwheel.output import shown_time
 from shardwheel.store.creation import Found
 from shardwheel.store.executions import ExecutionFilter, list_executions
 from shardwheel.store.link import Connection
 from shardwheel.store.skips import skips_of_job
-from shardwheel.times import END_MS, refuse
+from shardwheel.times import END_MS, parse_time, refuse
 
 SHOWN = 10
 
@@ -46,6 +47,14 @@ def coming_times(found: Found, count: int) -> list[str]:
         return []
     times = job.timing.times_between(max(now_ms, job.effective_from_ms) - 1, END_MS - 1)
     return [shown_time(time_ms) for time_ms in islice(times, count)]
+
+
+def fire_times(found: Found, times: list[str]) -> list[str]:
+    """When each of these times fires, jitter and all."""
+    job, timing = found.job, found.job.timing
+    scheduled = [parse_time(time, "time") for time in times]
+    given = [(timing.schedule, job.job_id, at_ms, timing.anchor_ms, job.jitter_ms) for at_ms in scheduled]
+    return [shown_time(fire_time(*one)) for one in given]
 
 
 def _past(conn: Connection, tenant_id: str, job_id: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from shardwheel.showing import task_row
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.link import Connection
 from shardwheel.store.page import Page, page_of
-from shardwheel.store.task_types import list_tasks, pause_task, resume_task
+from shardwheel.store.task_types import limit_task, list_tasks, pause_task, resume_task
 
 
 async def list_(ask: Ask) -> Reply:
@@ -23,17 +23,29 @@ async def list_(ask: Ask) -> Reply:
 
 
 async def pause(ask: Ask) -> Reply:
+    bodies.read_body(ask.body, bodies.Small)
     return await _change(
         ask, "task.pause", lambda conn, tenant, task: pause_task(conn, tenant, task, ask.actor.name)
     )
 
 
 async def resume(ask: Ask) -> Reply:
+    bodies.read_body(ask.body, bodies.Small)
     return await _change(ask, "task.resume", resume_task)
 
 
+async def limit(ask: Ask) -> Reply:
+    wish = bodies.read_body(ask.body, bodies.LimitBody)
+
+    def change(conn: Connection, tenant: str, task: str) -> TaskType:
+        return limit_task(
+            conn, tenant, task, max_running=wish.max_running, rate=wish.rate, breaker=wish.breaker
+        )
+
+    return await _change(ask, "task.limit", change)
+
+
 async def _change(ask: Ask, action: str, change: Callable[[Connection, str, str], TaskType]) -> Reply:
-    bodies.read_body(ask.body, bodies.Small)
     ask.allowed(ask.path["name"])
     task = await ask.desk.pool.run(ask.tenant, _changed, ask.path["name"], ask.actor, action, change)
     return Reply(task_row(task))
@@ -58,11 +70,17 @@ def _changed(
     action: str,
     change: Callable[[Connection, str, str], TaskType],
 ) -> TaskType:
-    before = [one.paused for one in list_tasks(conn, tenant_id, task=task)]
+    before = next(iter(list_tasks(conn, tenant_id, task=task)), None)
     after = change(conn, tenant_id, task)
-    details: dict[str, Any] = {"before": {"paused": any(before)}, "after": {"paused": after.paused}}
+    details: dict[str, Any] = {"before": _set_of(before), "after": _set_of(after)}
     write_audit(conn, tenant_id, actor, action, "task", task, details)
     return after
+
+
+def _set_of(task: TaskType | None) -> dict[str, Any]:
+    """What people set for it; of one that nobody named yet, nothing."""
+    row = {"paused": False} if task is None else task_row(task)
+    return {name: row[name] for name in ("paused", "max_running", "rate", "breaker") if name in row}
 
 
 ROUTES = (
@@ -101,5 +119,17 @@ ROUTES = (
         examples.TASK,
         body=bodies.Small,
         body_example={},
+    ),
+    Route(
+        "POST",
+        "/tasks/{name}:limit",
+        limit,
+        "Limit a task type, over all workers",
+        "What is beyond a limit is held, and runs later. What is left out stays as it is; `max_running` 0 "
+        'and `rate` "none" take a limit away.',
+        views.TaskView,
+        examples.TASK,
+        body=bodies.LimitBody,
+        body_example={"max_running": 4, "rate": "100/min"},
     ),
 )

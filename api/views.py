@@ -83,6 +83,7 @@ class NextView(View):
     """The coming scheduled times. Jitter is not in them."""
 
     items: list[At]
+    fires_at: Annotated[list[At], Meta(description="When each of them fires, jitter and all.")] = []
 
 
 class TriggeredView(View):
@@ -211,6 +212,8 @@ class DealtView(View):
 
     done: int
     refused: Annotated[dict[str, int], Meta(description="How many were not dealt with, by the reason.")]
+    next_cursor: Annotated[str | None, Meta(description="With a `limit`: where to go on.")] = None
+    count: Annotated[int | None, Meta(description="With `dry_run`: how many it would be.")] = None
 
 
 class TaskView(View):

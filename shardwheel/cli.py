@@ -19,26 +19,42 @@ from shardwheel.commands.dlq import app as dlq_app
 from shardwheel.commands.doctor import doctor
 from shardwheel.commands.execution import app as execution_app
 from shardwheel.commands.explain import explain
+from shardwheel.commands.importing import app as import_app
 from shardwheel.commands.job import app as job_app
-from shardwheel.commands.job_changes import backfill_job, next_times, update_job
+from shardwheel.commands.job_files import apply, export
+from shardwheel.commands.job_times import next_times
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
+from shardwheel.commands.profile import app as profile_app
 from shardwheel.commands.rebalance import app as rebalance_app
 from shardwheel.commands.rebase import rebase
 from shardwheel.commands.replay import replay
 from shardwheel.commands.results import results
+from shardwheel.commands.said import at_first
 from shardwheel.commands.shard import app as shard_app
 from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
 from shardwheel.commands.task import app as task_app
 from shardwheel.commands.token import app as token_app
+from shardwheel.commands.top import top
+from shardwheel.commands.verbs import verb
 from shardwheel.commands.worker import worker
 from shardwheel.compose.commands import app as dev_app
-from shardwheel.errors import ConflictError, NotFoundError, ShardwheelError, UnavailableError, UsageError
+from shardwheel.errors import (
+    BadTokenError,
+    ConflictError,
+    ForbiddenError,
+    LimitedError,
+    NotFoundError,
+    ShardwheelError,
+    UnavailableError,
+    UsageError,
+)
 
 app = typer.Typer(
     name="shardctl",
     help="Shardwheel: a sharded job scheduler. Start with `shardctl dev`.",
     no_args_is_help=True,
+    callback=at_first,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -47,20 +63,20 @@ app.add_typer(job_app, name="job")
 app.add_typer(execution_app, name="execution")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(audit_app, name="audit")
-job_app.command("update")(update_job)
-job_app.command("next")(next_times)
-job_app.command("backfill")(backfill_job)
+verb(job_app, "next")(next_times)
+verb(job_app)(export)
+verb(job_app)(apply)
 app.add_typer(task_app, name="task")
 app.add_typer(dag_app, name="dag")
-dag_app.command("force-complete")(force_complete)
-dag_app.command("skip")(skip)
-dag_app.command("rerun")(rerun)
-dag_app.command("cancel")(cancel)
+verb(dag_app, "force-complete")(force_complete)
+verb(dag_app)(skip)
+verb(dag_app)(rerun)
+verb(dag_app)(cancel)
 app.add_typer(shard_app, name="shard")
-shard_app.command("list")(list_shards)
-shard_app.command("show")(show_shard)
-shard_app.command("drain")(drain_shard)
-shard_app.command("undrain")(undrain_shard)
+verb(shard_app, "list")(list_shards)
+verb(shard_app, "show")(show_shard)
+verb(shard_app, "drain")(drain_shard)
+verb(shard_app, "undrain")(undrain_shard)
 app.add_typer(partition_app, name="partition")
 app.add_typer(rebalance_app, name="rebalance")
 app.command()(replay)
@@ -68,9 +84,12 @@ app.command()(rebase)
 app.command()(worker)
 app.command()(results)
 app.add_typer(alerts_app, name="alerts")
-app.command()(explain)
+verb(app)(explain)
+verb(app)(top)
+app.add_typer(import_app, name="import")
 app.command()(api)
 app.add_typer(token_app, name="token")
+app.add_typer(profile_app, name="profile")
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)
 app.command()(doctor)
@@ -78,6 +97,9 @@ app.command()(doctor)
 _EXIT_CODES: tuple[tuple[type[ShardwheelError], int], ...] = (
     (NotFoundError, 3),
     (ConflictError, 4),
+    (BadTokenError, 4),
+    (ForbiddenError, 4),
+    (LimitedError, 4),
     (UsageError, 2),
     (UnavailableError, 5),
     (ShardwheelError, 1),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -13,7 +16,13 @@ import msgspec
 import typer
 import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+PIPE_COLUMNS = 1_000
+COLUMN_GAP = 2
+FOLDED_AT = 24
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 class Format(StrEnum):
@@ -22,7 +31,23 @@ class Format(StrEnum):
     yaml = "yaml"
 
 
-FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to print the answer.")]
+_CHOSEN: ContextVar[Format | None] = ContextVar("output", default=None)
+
+
+def choose_output(output: Format | None) -> None:
+    """What stands before the verb holds for it too, unless it says otherwise itself."""
+    _CHOSEN.set(output)
+
+
+def _or_as_chosen(context: typer.Context, value: Format) -> Format:
+    source = context.get_parameter_source("output")
+    is_default = source is not None and source.name == "DEFAULT"
+    return (_CHOSEN.get() or value) if is_default else value
+
+
+FormatOption = Annotated[
+    Format, typer.Option("-o", "--output", help="How to print the answer.", callback=_or_as_chosen)
+]
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: Format) -> None:
@@ -30,12 +55,16 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     if output is not Format.table:
         _print_value(list(rows), output)
         return
+    out = console()
+    cells = {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}
+    shown = _fitting(cells, out.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.upper().replace("_", " "), overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console().print(table)
+    for column in shown:
+        # An id is there to be copied: never broken, however narrow the terminal.
+        table.add_column(_title(column), overflow="fold", no_wrap=_is_id(column))
+    for line in zip(*(cells[column] for column in shown), strict=True):
+        table.add_row(*map(escape, line))
+    out.print(table)
 
 
 def print_page(
@@ -59,8 +88,43 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in thing.items():
-        table.add_row(name, _cell(value))
-    Console().print(table)
+        table.add_row(name, escape(_cell(value)))
+    console().print(table)
+
+
+def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
+    """The columns that a terminal has room for; callers name those first that matter most."""
+    needed = {
+        column: max([len(_title(column)), *(min(len(text), _most(column)) for text in texts)])
+        for column, texts in cells.items()
+    }
+    shown = list(cells)
+    while len(shown) > 1 and sum(needed[column] + COLUMN_GAP for column in shown) - COLUMN_GAP > width:
+        shown.pop()
+    return shown
+
+
+def _most(column: str) -> int:
+    return PIPE_COLUMNS if _is_id(column) else FOLDED_AT
+
+
+def _is_id(column: str) -> bool:
+    return column == "id" or column.endswith("_id")
+
+
+def _title(column: str) -> str:
+    return column.upper().replace("_", " ")
+
+
+def _short(text: str) -> str:
+    """A time to the second: people read it, JSON has all of it."""
+    return f"{text[:19]}Z" if _TIME.fullmatch(text) else text
+
+
+def console() -> Console:
+    """As wide as the terminal; where there is none (a pipe, a file) a line stays a line."""
+    is_wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=PIPE_COLUMNS if is_wide else None)
 
 
 @lru_cache(maxsize=4_096)
@@ -92,4 +156,6 @@ def _cell(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
     return str(value)

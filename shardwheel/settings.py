@@ -22,6 +22,7 @@ from shardwheel.keeping import KAFKA_RETENTION_D, Keep
 
 ENVIRONMENT_PREFIX = "SHARDWHEEL_"
 FILE_NAME = "shardwheel.toml"
+PROFILES = "profiles"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +67,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     secret_folder: str = ""
     data: str = ""
     cache: str = ""
+    profile: str = ""
 
     lease_ttl_s: int = 3
     isolation_limit_s: int = 60
@@ -132,11 +134,19 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
     stack: Mapping[str, Any] | None = None,
+    profile: str | None = None,
 ) -> Settings:
-    """Merge the layers, later ones giving way to earlier ones. Flags that are None were not given."""
-    layers: list[Mapping[str, Any]] = [stack or {}]
-    layers.append(_from_file(file) if file is not None else {})
-    layers.append(_from_environment(environ or {}))
+    """Merge the layers, later ones giving way to earlier ones. Flags that are None were not given.
+
+    `profile`: the one that a flag names, which wins over the environment, as flags do.
+    """
+    filed = read_file(file) if file is not None else {}
+    said = read_environment(environ or {})
+    usual = said.get("profile") or filed.get("profile")
+    layers: list[Mapping[str, Any]] = [stack or {}, filed]
+    layers.append(read_profile(file, usual) if usual and profile is None else {})
+    layers.append(said)
+    layers.append({} if profile is None else read_profile(file, profile))
     layers.append({name: value for name, value in (flags or {}).items() if value is not None})
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -149,20 +159,50 @@ def load_settings(
     return settings
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as stream:
-            values = tomllib.load(stream)
-    except FileNotFoundError:
-        raise UsageError(f"{path}: there is no such file", field="config") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}", field="config") from error
+def settings_file() -> Path | None:
+    """`shardwheel.toml` of the current folder, if there is one."""
+    file = Path(FILE_NAME)
+    return file if file.exists() else None
+
+
+def read_profiles(file: Path | None) -> dict[str, dict[str, Any]]:
+    """The clusters that a file knows: `[profiles.NAME]`, each with settings of its own."""
+    profiles = {} if file is None else _toml(file).get(PROFILES, {})
+    for name, values in profiles.items() if isinstance(profiles, dict) else [("", None)]:
+        if not isinstance(values, dict):
+            raise UsageError(f"{file}: {PROFILES}: write [{PROFILES}.NAME] with settings", field=PROFILES)
+        for setting in values:
+            _require_known(setting, f"{file}: {PROFILES}.{name}.{setting}")
+    return profiles
+
+
+def read_profile(file: Path | None, name: str) -> dict[str, Any]:
+    profiles = read_profiles(file)
+    if name not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        raise UsageError(f"profile: there is no {name!r} in {FILE_NAME}; it knows: {known}", field="profile")
+    return profiles[name]
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    values = _toml(path)
+    values.pop(PROFILES, None)
     for name in values:
         _require_known(name, f"{path}: {name}")
     return values
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file", field="config") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}", field="config") from error
+
+
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):

@@ -40,6 +40,11 @@ def shard_left(view: View, shard_id: str) -> dict[str, Any]:
     return {"id": shard_id, "state": state, "partitions": owned, "drained": state != "active" and not owned}
 
 
+def owner_of(view: View, partition: int) -> str | None:
+    holder = view.owners.get(partition)
+    return None if holder is None else holder.shard_id
+
+
 def partition_rows(
     view: View, states: Iterable[PartitionState], jobs: Mapping[int, int], now_ms: int
 ) -> list[dict[str, Any]]:
@@ -47,8 +52,7 @@ def partition_rows(
 
 
 def _row(view: View, state: PartitionState, jobs: int, now_ms: int) -> dict[str, Any]:
-    holder = view.owners.get(state.partition)
-    owner = None if holder is None else holder.shard_id
+    owner = owner_of(view, state.partition)
     seat = view.seats[state.partition] if view.seats else Seat("")
     fired = state.fired_through_ms
     return {

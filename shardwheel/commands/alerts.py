@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
 import socket
 import time
-from pathlib import Path
 from typing import Annotated
 
 import trio
 import typer
 
-from shardwheel.alert import shown_alert
 from shardwheel.alerts.doors import HttpDoors
 from shardwheel.alerts.gather import Gather
 from shardwheel.alerts.notices import Kind, Receiver
@@ -21,24 +18,21 @@ from shardwheel.alerts.roll import Roll
 from shardwheel.alerts.rules import Limits, rules
 from shardwheel.alerts.watch import Watch
 from shardwheel.clock import DatabaseClock
-from shardwheel.commands.connection import connection
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.filters import ManyOption
+from shardwheel.commands.references import referred
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import UsageError
-from shardwheel.ids import id_of
 from shardwheel.logs import set_up_logs
-from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.alert_store import PostgresAlertStore
-from shardwheel.store.alerts import list_alerts, silence_alert
-from shardwheel.times import parse_duration
 
 app = typer.Typer(invoke_without_command=True)
-COLUMNS = ["id", "state", "severity", "rule", "subject", "opened_at", "silenced_until", "sentence"]
+COLUMNS = ["id", "rule", "state", "sentence", "opened_at", "severity", "subject", "silenced_until"]
 # A broker that is away must not take a look's time: the next one is due.
 KAFKA_LIMIT_S = 3.0
-MOST_SILENCE_MS = 31 * 86_400_000
 
 
 @app.callback()
@@ -69,13 +63,12 @@ def alerts(
     trio.run(_run, settings, holder, receivers)
 
 
-@app.command("list")
+@verb(app, "list")
 def list_(
+    at: Terminal,
     resolved: Annotated[bool, typer.Option("--resolved", help="Those that are over.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Open ones and those that are over.")] = False,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=10_000)] = 100,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    limit: ManyOption = 100,
 ) -> None:
     """What is wrong now, the newest first, with what to do about it (`-o json` has all of it).
 
@@ -83,19 +76,17 @@ def list_(
 
         shardctl alerts list
     """
-    with connection(data) as conn:
-        found = list_alerts(conn, is_open=None if every else not resolved, limit=limit)
-        print_rows([shown_alert(alert) for alert in found], COLUMNS, output)
+    state = "all" if every else "resolved" if resolved else "open"
+    at.rows(at.api.some("/alerts", limit=limit, state=state), COLUMNS)
 
 
-@app.command()
+@verb(app)
 def silence(
+    at: Terminal,
     alert_id: Annotated[str, typer.Argument(help="The alert's id, as `shardctl alerts list` shows it.")],
     length: Annotated[
         str, typer.Option("--for", help="For how long, such as 30m, 1h, 2d; 0s ends it.")
     ] = "1h",
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
     """Tell nobody of an alert for a while, nor of the next one of the same kind. That it is over is told.
 
@@ -103,9 +94,7 @@ def silence(
 
         shardctl alerts silence 0d9c8a52-5a1f-4c6e-9a59-2f6f0a5c2f10 --for 2h
     """
-    length_ms = parse_duration(length, "for", most_ms=MOST_SILENCE_MS)
-    with connection(data) as conn:
-        print_thing(shown_alert(silence_alert(conn, id_of(alert_id), length_ms, getpass.getuser())), output)
+    at.show(at.api.post("/alerts/{}:silence", alert_id, body={"for": length}))
 
 
 def receivers_of(settings: Settings) -> list[Receiver]:
@@ -116,23 +105,6 @@ def receivers_of(settings: Settings) -> list[Receiver]:
         url = _checked(settings.alert_pagerduty_url, "alert_pagerduty_url")
         found.append(Receiver(Kind.PAGERDUTY, url, key))
     return found
-
-
-def referred(value: str, field: str) -> str:
-    """A secret that a setting holds, or names: `env:NAME`, `file:PATH`."""
-    kind, _, name = value.partition(":")
-    if kind == "env":
-        if not os.environ.get(name):
-            raise UsageError(f"{field}: the environment has no {name}; set it, or name another", field=field)
-        return os.environ[name]
-    if kind == "file":
-        try:
-            return Path(name).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise UsageError(
-                f"{field}: {name} can't be read ({error.strerror}); mend that", field=field
-            ) from error
-    return value
 
 
 def _checked(url: str, field: str) -> str:

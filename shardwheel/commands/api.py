@@ -12,10 +12,11 @@ from psycopg.types.json import set_json_loads
 
 from shardwheel.api.app import make_app
 from shardwheel.api.auth import Gatekeeper
-from shardwheel.api.desk import open_desk
+from shardwheel.api.desk import open_desk, unknown_lag
 from shardwheel.api.keyring import Keyring, read_keys
 from shardwheel.api.lookout import Lookout
 from shardwheel.api.server import Server, open_socket
+from shardwheel.commands.api_lag import KafkaLag
 from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.commands.context import DataOption, current_settings, require
 from shardwheel.commands.edges import doors_of, open_etcd
@@ -72,6 +73,7 @@ async def _run(settings: Settings) -> None:
             steering=CoordinatorSteering(lookout.errand),
             health=service.health,
             is_stopping=service.stopping.is_set,
+            lag=KafkaLag(settings, lookout.errand) if settings.kafka_bootstrap else unknown_lag,
             callbacks=settings.callback_rules,
             usual_quota=Quota(
                 settings.tenant_submissions_per_s,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from shardwheel.api.desk import Steered
+from shardwheel.api.desk import ClusterFacts, Steered
+from shardwheel.commands.cluster import standing
 from shardwheel.coordinator import steering
 from shardwheel.coordinator.progress import moves_to_balance
 from shardwheel.ports import Leases
@@ -33,6 +34,15 @@ class CoordinatorSteering:
 
     def rebalance(self) -> Steered:
         return self._steer(steering.rebalance)
+
+    def move(self, partition: int, shard_id: str) -> Steered:
+        return self._steer(lambda leases: steering.pin(leases, partition, shard_id))
+
+    def switch(self, automatic: bool) -> Steered:
+        return self._steer(lambda leases: steering.switch(leases, automatic=automatic))
+
+    def standing(self, facts: ClusterFacts) -> dict[str, Any]:
+        return standing(self._errand(steering.look), facts)
 
     def _steer(self, change: Callable[[Leases], Awaitable[None]]) -> Steered:
         async def work(leases: Leases) -> Steered:

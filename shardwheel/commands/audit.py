@@ -6,24 +6,18 @@ from typing import Annotated
 
 import typer
 
-from shardwheel.commands.connection import TENANT, connection
-from shardwheel.commands.context import DataOption
-from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, time_or_none
-from shardwheel.output import Format, FormatOption, print_page
-from shardwheel.store.audit import AuditFilter, list_audit
+from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, checked_time
+from shardwheel.commands.said import noun
+from shardwheel.commands.verbs import Terminal, verb
 
-app = typer.Typer(help="Who did what to what.", no_args_is_help=True)
+app = noun("Who did what to what.")
 
-COLUMNS = ["at", "actor", "role", "action", "object_kind", "object_id"]
+COLUMNS = ["at", "actor", "action", "object_id", "object_kind", "role"]
 
 
-@app.callback()
-def audit() -> None:
-    """Who did what to what."""
-
-
-@app.command("list")
+@verb(app, "list")
 def list_(
+    at: Terminal,
     actor: Annotated[str | None, typer.Option(help="Who.")] = None,
     action: Annotated[str | None, typer.Option(help="What, such as dead_letter.redrive.")] = None,
     kind: Annotated[str | None, typer.Option(help="To what kind of thing, such as dead_letter.")] = None,
@@ -32,8 +26,6 @@ def list_(
     until: UntilOption = None,
     limit: LimitOption = 100,
     cursor: CursorOption = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
     """List what was done, the latest first.
 
@@ -41,9 +33,6 @@ def list_(
 
         shardctl audit list --action dead_letter.discard --since 2026-11-20T09:00:00Z
     """
-    wanted = AuditFilter(
-        actor, action, kind, object_id, time_or_none(since, "since"), time_or_none(until, "until")
-    )
-    with connection(data) as conn:
-        page = list_audit(conn, TENANT, wanted, limit=limit, cursor=cursor)
-    print_page(page.items, page.next_cursor, COLUMNS, output)
+    given = {"actor": actor, "action": action, "object_kind": kind, "object_id": object_id}
+    given |= {"from": checked_time(since, "since"), "to": checked_time(until, "until"), "cursor": cursor}
+    at.page(at.api.get("/audit", limit=limit, **given), COLUMNS)

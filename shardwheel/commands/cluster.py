@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import trio
 
+from shardwheel.api.desk import ClusterFacts
 from shardwheel.commands.context import current_settings, require
 from shardwheel.commands.edges import open_etcd, open_pool
 from shardwheel.coordinator.planning import Move
-from shardwheel.coordinator.progress import expected_s, progress
+from shardwheel.coordinator.progress import expected_s, moves_to_balance, progress
 from shardwheel.coordinator.steering import look
 from shardwheel.errors import ShardwheelError
 from shardwheel.ports import Leases
@@ -60,9 +61,14 @@ async def wait_until(cluster: Cluster, done: Callable[[View], bool], what: str, 
 
 async def where_it_stands(cluster: Cluster) -> dict[str, Any]:
     """What `rebalance status` shows."""
-    view = await look(cluster.leases)
     now_ms = int(await cluster.store.now_ms())
-    found = progress(view, now_ms, await cluster.pool.run(last_taken_ms))
+    facts = ClusterFacts(now_ms, await cluster.pool.run(last_taken_ms), await cluster.pool.run(count_jobs))
+    return standing(await look(cluster.leases), facts)
+
+
+def standing(view: View, facts: ClusterFacts) -> dict[str, Any]:
+    """Where a rebalance stands, and in `planned` what one would move."""
+    found = progress(view, facts.now_ms, facts.last_taken_ms)
     return {
         "state": found.state,
         "reason": found.reason,
@@ -73,14 +79,14 @@ async def where_it_stands(cluster: Cluster) -> dict[str, Any]:
         "planned_because": None if view.plan is None else view.plan.reason,
         "draining": None if view.drain is None else view.drain.shard_id,
         "pins": len(view.pins),
-        **await weighed(cluster, found.moves),
+        **weighed(found.moves, facts.jobs),
+        "planned": weighed(moves_to_balance(view), facts.jobs),
     }
 
 
-async def weighed(cluster: Cluster, moves: Iterable[Move]) -> dict[str, Any]:
+def weighed(moves: Iterable[Move], jobs: Mapping[int, int]) -> dict[str, Any]:
     """The moves with their jobs, and how long they should take all together."""
     moves = list(moves)
-    jobs = await cluster.pool.run(count_jobs) if moves else {}
     rows = [
         {"partition": m.partition, "from": m.source or None, "to": m.target, "jobs": jobs.get(m.partition, 0)}
         for m in moves

@@ -8,12 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+from shardwheel.commands.said import said_so_far
 from shardwheel.compose.stack import running_stack
 from shardwheel.errors import UsageError
-from shardwheel.settings import FILE_NAME, Settings, load_settings
+from shardwheel.settings import FILE_NAME, Settings, load_settings, settings_file
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The data folder of the `shardctl dev` to talk to.")
+    Path | None,
+    typer.Option(
+        "--data",
+        help="The data folder of the `shardctl dev` to talk to.",
+        callback=lambda value: value or said_so_far().data,
+    ),
 ]
 
 
@@ -21,7 +27,6 @@ def current_settings(data: Path | None = None, **flags: Any) -> Settings:
     """The settings of this command. A running `dev` (in `data` or the default folder) fills the gaps."""
     environ = dict(os.environ)
     folder = data or (Path(environ["SHARDWHEEL_DATA"]) if environ.get("SHARDWHEEL_DATA") else None)
-    file = Path(FILE_NAME)
     stack = running_stack(folder)
     if data is not None and stack is None:
         raise UsageError(
@@ -30,8 +35,9 @@ def current_settings(data: Path | None = None, **flags: Any) -> Settings:
     return load_settings(
         flags=flags,
         environ=environ,
-        file=file if file.exists() else None,
+        file=settings_file(),
         stack=stack.settings if stack else None,
+        profile=said_so_far().profile,
     )
 
 

@@ -1,31 +1,22 @@
-"""`shardctl dag …`: DAGs and their runs, straight on the store. Its JSON is what the API answers.
-
-What was done is committed before it is printed: `shardctl dag update … | head -1` must not take it back.
-"""
+"""`shardctl dag …`: DAGs and their runs. Its JSON is what the API answers."""
 
 from __future__ import annotations
 
-import sys
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-import yaml
 
-from shardwheel.commands.connection import TENANT, connection
-from shardwheel.commands.context import DataOption
-from shardwheel.dag import parse_dag
-from shardwheel.errors import ConflictError, UsageError
-from shardwheel.ids import id_of, text_of
-from shardwheel.output import Format, FormatOption, agreed, print_rows, print_thing
-from shardwheel.store import dag_reading, dags
-from shardwheel.store.dag_row import DagRow
+from shardwheel.commands.calling import PAGE
+from shardwheel.commands.filters import CursorOption, LimitOption, YesOption
+from shardwheel.commands.reading import object_of_file
+from shardwheel.commands.said import noun
+from shardwheel.commands.verbs import Terminal, verb
+from shardwheel.errors import UsageError
 
-app = typer.Typer(help="Create, look at and steer DAGs.", no_args_is_help=True)
-run_app = typer.Typer(help="Look at runs of DAGs.", no_args_is_help=True)
+app = noun("Create, look at and steer DAGs.")
+run_app = noun("Look at runs of DAGs.")
 app.add_typer(run_app, name="run")
 
 COLUMNS = ["id", "name", "state", "version", "policy", "task_count", "next_at"]
@@ -34,13 +25,11 @@ RUN_COLUMNS = ["id", "state", "scheduled_at", "succeeded", "failed", "skipped", 
 RUN_TASK_COLUMNS = ["key", "state", "items", "attempt", "execution_id"]
 DagId = Annotated[str, typer.Argument(help="The DAG's id.")]
 DagFile = Annotated[Path, typer.Argument(help="YAML or JSON; - for standard input.")]
-Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=200)]
-# The same loader, but in C: ten thousand tasks are read in a second, not in ten.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SUCH_AS = "name, cron and tasks"
 
 
-@app.command()
-def create(file: DagFile, data: DataOption = None, output: FormatOption = Format.table) -> None:
+@verb(app)
+def create(at: Terminal, file: DagFile) -> None:
     """Store a DAG with all its tasks, or nothing of it. Without a schedule only a trigger runs it.
 
     Examples:
@@ -49,16 +38,11 @@ def create(file: DagFile, data: DataOption = None, output: FormatOption = Format
 
         shardctl dag create - -o json < etl.json
     """
-    posting = parse_dag(_body(file))
-    with connection(data) as conn:
-        shown = dag_reading.read_dag(conn, TENANT, dags.create_dag(conn, TENANT, posting))
-    _print_dag(shown, output)
+    _show_dag(at, at.api.make("/dags", body=plain(object_of_file(file, SUCH_AS))))
 
 
-@app.command()
-def update(
-    dag_id: DagId, file: DagFile, data: DataOption = None, output: FormatOption = Format.table
-) -> None:
+@verb(app)
+def update(at: Terminal, dag_id: DagId, file: DagFile) -> None:
     """Change a DAG, as a new version: runs go on with the one they began with.
 
     The file holds the fields that change; `tasks`, if it has them, are all of them. null takes a field away.
@@ -67,134 +51,148 @@ def update(
 
         echo 'cron: "0 3 * * *"' | shardctl dag update 0193… -
     """
-    changes = _body(file)
-    with connection(data) as conn:
-        dags.edit_dag(conn, TENANT, id_of(dag_id), changes)
-        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
-    _print_dag(shown, output)
+    _show_dag(at, at.api.patch("/dags/{}", dag_id, body=plain(object_of_file(file, SUCH_AS))))
 
 
-@app.command()
-def get(dag_id: DagId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Show a DAG and its tasks."""
-    with connection(data) as conn:
-        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
-    _print_dag(shown, output)
+@verb(app)
+def get(at: Terminal, dag_id: DagId) -> None:
+    """Show a DAG and its tasks.
+
+    Example:
+
+        shardctl dag get 0193… -o yaml
+    """
+    _show_dag(at, at.api.get("/dags/{}", dag_id))
 
 
-@app.command("list")
+@verb(app, "list")
 def list_(
+    at: Terminal,
     state: Annotated[str | None, typer.Option(help="active, paused, completed or deleted.")] = None,
-    limit: Limit = 100,
-    cursor: Annotated[str | None, typer.Option(help="Go on after this DAG's id.")] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    task: Annotated[str | None, typer.Option(help="With a task of this type.")] = None,
+    tag: Annotated[str | None, typer.Option(help="With this tag.")] = None,
+    limit: LimitOption = 100,
+    cursor: CursorOption = None,
 ) -> None:
-    """List DAGs, oldest first."""
-    with connection(data) as conn:
-        page = dag_reading.list_dags(conn, TENANT, dag_reading.DagFilter(state), limit=limit, cursor=cursor)
-    print_rows(page.items, COLUMNS, output)
+    """List DAGs, oldest first.
+
+    Example:
+
+        shardctl dag list --state paused
+    """
+    page = at.api.get("/dags", state=state, task=task, tag=tag, limit=min(limit, PAGE), cursor=cursor)
+    _rows(at, page, COLUMNS)
 
 
-@app.command()
-def pause(dag_id: DagId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """No run begins, nor any task of those under way, until the DAG is resumed. Said twice, the same."""
-    _change(dag_id, data, output, dags.pause_dag)
+@verb(app)
+def pause(at: Terminal, dag_id: DagId) -> None:
+    """No run begins, nor any task of those under way, until the DAG is resumed. Said twice, the same.
+
+    Example:
+
+        shardctl dag pause 0193…
+    """
+    _show_dag(at, at.api.post("/dags/{}:pause", dag_id))
 
 
-@app.command()
-def resume(dag_id: DagId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Let a paused DAG go on from now, with the tasks that were held."""
-    _change(dag_id, data, output, dags.resume_dag)
+@verb(app)
+def resume(at: Terminal, dag_id: DagId) -> None:
+    """Let a paused DAG go on from now, with the tasks that were held. Said twice, the same.
+
+    Example:
+
+        shardctl dag resume 0193…
+    """
+    _show_dag(at, at.api.post("/dags/{}:resume", dag_id))
 
 
-@app.command()
-def trigger(dag_id: DagId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Run a DAG now, paused or not; prints the run's id."""
-    with connection(data) as conn:
-        run_id = dags.trigger_dag(conn, TENANT, id_of(dag_id), uuid.uuid4().bytes)
-    print_thing({"run_id": text_of(run_id), "dag_id": dag_id}, output)
+@verb(app)
+def trigger(at: Terminal, dag_id: DagId) -> None:
+    """Run a DAG now, paused or not; prints the run's id.
+
+    Example:
+
+        shardctl dag trigger 0193… -o json
+    """
+    at.show(at.api.make("/dags/{}:trigger", dag_id, body={}))
 
 
-@app.command()
-def delete(
-    dag_id: DagId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
-) -> None:
-    """Delete a DAG and its tasks: nothing of it starts any more."""
-    with connection(data) as conn:
-        dag = dag_reading.get_dag(conn, TENANT, id_of(dag_id))
-        question = (
-            f"Delete DAG {dag_id} ({dag.job.name or 'no name'}, {dag.job.state}, {dag.task_count} tasks)?"
-        )
-        if not yes and not agreed(question):
-            raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
-        dags.delete_dag(conn, TENANT, dag.job.job_id)
-        shown = dag_reading.read_dag(conn, TENANT, dag.job.job_id)
-    _print_dag(shown, output)
+@verb(app)
+def delete(at: Terminal, dag_id: DagId, yes: YesOption = False) -> None:
+    """Delete a DAG and its tasks: nothing of it starts any more. Said twice, the same.
+
+    Example:
+
+        shardctl dag delete 0193… --yes
+    """
+    dag = at.api.get("/dags/{}", dag_id)
+    told = f"{dag['name'] or 'no name'}, {dag['state']}, {dag['task_count']} tasks"
+    at.agree(f"Delete DAG {dag_id} ({told})?", "deleted", yes)
+    _show_dag(at, at.api.delete("/dags/{}", dag_id))
 
 
-@app.command()
+@verb(app)
 def runs(
+    at: Terminal,
     dag_id: DagId,
     state: Annotated[
         str | None, typer.Option(help="running, succeeded, failed, partial or cancelled.")
     ] = None,
-    limit: Limit = 100,
-    cursor: Annotated[str | None, typer.Option(help="Go on before this run's id.")] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    limit: LimitOption = 100,
+    cursor: CursorOption = None,
 ) -> None:
-    """List runs of a DAG, the latest scheduled time first."""
-    with connection(data) as conn:
-        wanted = dag_reading.RunFilter(id_of(dag_id), state)
-        page = dag_reading.list_runs(conn, TENANT, wanted, limit=limit, cursor=cursor)
-    print_rows(page.items, RUN_COLUMNS, output)
+    """List runs of a DAG, the latest scheduled time first.
+
+    Example:
+
+        shardctl dag runs 0193… --state failed
+    """
+    _rows(at, at.api.get("/dags/{}/runs", dag_id, state=state, limit=limit, cursor=cursor), RUN_COLUMNS)
 
 
-@run_app.command()
-def show(
-    run_id: Annotated[str, typer.Argument(help="The run's id.")],
-    data: DataOption = None,
-    output: FormatOption = Format.table,
-) -> None:
+@verb(run_app)
+def show(at: Terminal, run_id: Annotated[str, typer.Argument(help="The run's id.")]) -> None:
     """Show a run and what became of each task.
 
     Example:
 
         shardctl dag run show 019a… -o json
     """
-    with connection(data) as conn:
-        shown = dag_reading.read_run(conn, TENANT, id_of(run_id))
-    print_run(shown, output)
+    show_run(at, at.api.get("/dag-runs/{}", run_id))
 
 
-def _change(dag_id: str, data: Path | None, output: Format, change: Callable[..., DagRow]) -> None:
-    with connection(data) as conn:
-        change(conn, TENANT, id_of(dag_id))
-        shown = dag_reading.read_dag(conn, TENANT, id_of(dag_id))
-    _print_dag(shown, output)
-
-
-def print_run(run: dict[str, Any], output: Format) -> None:
+def show_run(at: Terminal, run: dict[str, Any]) -> None:
     """A run as it stands, with its tasks."""
-    _print_with_tasks(run, RUN_TASK_COLUMNS, output)
+    _show_with_tasks(at, run, RUN_TASK_COLUMNS)
 
 
-def _print_dag(dag: dict[str, Any], output: Format) -> None:
-    _print_with_tasks(dag, TASK_COLUMNS, output)
+def plain(body: dict[str, Any]) -> dict[str, Any]:
+    """YAML knows dates and times; the API wants them as texts."""
+    try:
+        found: dict[str, Any] = msgspec.to_builtins(body)
+    except (RecursionError, TypeError) as error:
+        raise UsageError(f"file: can't be written as JSON: {error}", field="file") from error
+    return found
 
 
-def _print_with_tasks(thing: dict[str, Any], columns: list[str], output: Format) -> None:
+def _show_dag(at: Terminal, dag: dict[str, Any]) -> None:
+    _show_with_tasks(at, dag, TASK_COLUMNS)
+
+
+def _rows(at: Terminal, page: dict[str, Any], columns: list[str]) -> None:
+    at.rows(page["items"], columns)
+    if page["next_cursor"] is not None:
+        typer.echo(f"there are more: --cursor {page['next_cursor']}", err=True)
+
+
+def _show_with_tasks(at: Terminal, thing: dict[str, Any], columns: list[str]) -> None:
     """One value for scripts; for people a line a field, and then a line a task."""
-    if output is not Format.table:
-        print_thing(thing, output)
+    if not at.is_for_people:
+        at.show(thing)
         return
-    print_thing({name: value for name, value in thing.items() if name != "tasks"}, output)
+    at.show({name: value for name, value in thing.items() if name != "tasks"})
     typer.echo()
-    print_rows([_line(task) for task in thing["tasks"]], columns, output)
+    at.rows([_line(task) for task in thing["tasks"]], columns)
 
 
 def _line(task: dict[str, Any]) -> dict[str, Any]:
@@ -208,27 +206,3 @@ def _line(task: dict[str, Any]) -> dict[str, Any]:
 
 def _has_items(fan_out: Any) -> bool:
     return isinstance(fan_out, dict) and fan_out["items"] is not None
-
-
-def _body(file: Path) -> dict[str, Any]:
-    """What a file says, be it JSON or YAML."""
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: can't be read: {error}", field="file") from error
-    body = _value(text, file)
-    if not isinstance(body, dict) or not all(isinstance(name, str) for name in body):
-        raise UsageError(f"{file}: is not an object; write fields such as name, cron and tasks", field="file")
-    return body
-
-
-def _value(text: str, file: Path) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as of_json:
-        if file.suffix == ".json":
-            raise UsageError(f"{file}: is not JSON: {of_json}", field="file") from of_json
-    try:
-        return yaml.load(text, _LOADER)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{file}: is neither JSON nor YAML: {error}", field="file") from error

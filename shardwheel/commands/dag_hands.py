@@ -1,23 +1,16 @@
-"""`shardctl dag force-complete | skip | rerun | cancel`: what people do to a run, straight on the store."""
+"""`shardctl dag force-complete | skip | rerun | cancel`: what people do to a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from shardwheel.commands.connection import TENANT, at_the_terminal, connection
-from shardwheel.commands.context import DataOption
-from shardwheel.commands.dag import print_run
+from shardwheel.commands.dag import show_run
+from shardwheel.commands.filters import YesOption
 from shardwheel.commands.reading import json_of
-from shardwheel.errors import ConflictError
-from shardwheel.ids import id_of
-from shardwheel.output import Format, FormatOption, agreed
-from shardwheel.store import dag_hands
-from shardwheel.store.dag_reading import read_run
+from shardwheel.commands.verbs import Terminal
 
 RunId = Annotated[str, typer.Argument(help="The run's id.")]
 TaskKey = Annotated[str, typer.Argument(help="The task's key in its DAG.")]
@@ -29,13 +22,12 @@ class Children(StrEnum):
 
 
 def force_complete(
+    at: Terminal,
     run_id: RunId,
     task: TaskKey,
     result: Annotated[
         str | None, typer.Option("--result", help="Its output for its children, as JSON.")
     ] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
     """Say that a task is done: its children go on as if it had succeeded.
 
@@ -43,46 +35,51 @@ def force_complete(
 
         shardctl dag force-complete 019a… extract --result '["a.csv", "b.csv"]'
     """
-    value = None if result is None else json_of(result, "result")
-    _do(run_id, data, output, lambda conn, hand, run: dag_hands.force_complete(conn, hand, run, task, value))
+    body = {} if result is None else {"output": json_of(result, "result")}
+    _do(at, run_id, "/tasks/{}:force-complete", task, body=body)
 
 
 def skip(
+    at: Terminal,
     run_id: RunId,
     task: TaskKey,
     children: Annotated[Children, typer.Option(help="What becomes of its children.")] = Children.run,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
-    """Leave a task out: its children run without it, or are skipped as well."""
-    said: Literal["run", "skip"] = "run" if children is Children.run else "skip"
-    _do(run_id, data, output, lambda conn, hand, run: dag_hands.skip_task(conn, hand, run, task, said))
+    """Leave a task out: its children run without it, or are skipped as well.
+
+    Example:
+
+        shardctl dag skip 019a… convert --children skip
+    """
+    _do(at, run_id, "/tasks/{}:skip", task, body={"children": children.value})
 
 
 def rerun(
+    at: Terminal,
     run_id: RunId,
     task: Annotated[list[str] | None, typer.Option(help="Only these failed tasks.")] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
-    """Let a run go on from its failed tasks: what succeeded stays as it is."""
-    _do(run_id, data, output, lambda conn, hand, run: dag_hands.rerun(conn, hand, run, task or None))
+    """Let a run go on from its failed tasks: what succeeded stays as it is.
+
+    Example:
+
+        shardctl dag rerun 019a… --task load
+    """
+    _do(at, run_id, ":rerun", body={"tasks": task} if task else {})
 
 
-def cancel(
-    run_id: RunId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
-) -> None:
-    """Cancel a run: nothing more of it begins, and what runs is asked to stop."""
-    if not yes and not agreed(f"Cancel run {run_id}?"):
-        raise ConflictError("nothing was cancelled: say --yes, or answer y at the terminal")
-    _do(run_id, data, output, dag_hands.cancel_run)
+def cancel(at: Terminal, run_id: RunId, yes: YesOption = False) -> None:
+    """Cancel a run: nothing more of it begins, and what runs is asked to stop. Said twice, the same.
+
+    Example:
+
+        shardctl dag cancel 019a… --yes
+    """
+    at.agree(f"Cancel run {run_id}?", "cancelled", yes)
+    _do(at, run_id, ":cancel", body={})
 
 
-def _do(run_id: str, data: Path | None, output: Format, change: Callable[..., Any]) -> None:
-    with connection(data) as conn:
-        change(conn, dag_hands.Hand(TENANT, *at_the_terminal()), id_of(run_id))
-        shown = read_run(conn, TENANT, id_of(run_id))
-    print_run(shown, output)
+def _do(at: Terminal, run_id: str, what: str, *ids: str, body: dict[str, Any]) -> None:
+    """A run's own id is enough for people; the API's address of it begins with its DAG."""
+    dag_id = at.api.get("/dag-runs/{}", run_id)["dag_id"]
+    show_run(at, at.api.post("/dags/{}/runs/{}" + what, dag_id, run_id, *ids, body=body))

@@ -1,4 +1,4 @@
-"""`shardctl execution …`: what ran, runs and waits, straight on the store."""
+"""`shardctl execution …`: what ran, runs and waits."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from typing import Annotated
 
 import typer
 
-from shardwheel.commands.connection import TENANT, at_the_terminal, connection
-from shardwheel.commands.context import DataOption
-from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, time_or_none
-from shardwheel.errors import ConflictError
-from shardwheel.ids import id_of
-from shardwheel.output import Format, FormatOption, agreed, print_page, print_thing
-from shardwheel.store import executions
-from shardwheel.store.execution_requests import cancel_on_record
+from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, checked_time
+from shardwheel.commands.said import noun
+from shardwheel.commands.verbs import Terminal, verb
 
-app = typer.Typer(help="Look at executions, and cancel them.", no_args_is_help=True)
+app = noun("Look at executions, and cancel them.")
 
-COLUMNS = ["id", "task", "state", "reason", "origin", "scheduled_at", "attempt", "failures", "duration_ms"]
+COLUMNS = ["id", "state", "task", "scheduled_at", "reason", "attempt", "duration_ms", "origin", "failures"]
 ExecutionId = Annotated[str, typer.Argument(help="The execution's id.")]
 
 
-@app.command("list")
+@verb(app, "list")
 def list_(
+    at: Terminal,
     state: Annotated[str | None, typer.Option(help="Such as running, held or dead.")] = None,
     task: Annotated[str | None, typer.Option(help="Of this task type only.")] = None,
     job: Annotated[str | None, typer.Option(help="Of this job only.")] = None,
@@ -33,8 +29,6 @@ def list_(
     until: UntilOption = None,
     limit: LimitOption = 100,
     cursor: CursorOption = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
     """List executions, the latest scheduled time first.
 
@@ -44,58 +38,48 @@ def list_(
 
         shardctl execution list --job 0193… --since 2026-11-20T09:00:00Z -o json
     """
-    wanted = executions.ExecutionFilter(
-        state=state,
-        reason=reason,
-        origin=origin,
-        task=task,
-        tag=tag,
-        job_id=None if job is None else id_of(job, field="job"),
-        from_ms=time_or_none(since, "since"),
-        until_ms=time_or_none(until, "until"),
-    )
-    with connection(data) as conn:
-        page = executions.list_executions(conn, TENANT, wanted, limit=limit, cursor=cursor)
-    print_page(page.items, page.next_cursor, COLUMNS, output)
+    given = {"state": state, "reason": reason, "origin": origin, "task": task, "tag": tag, "job_id": job}
+    given |= {"from": checked_time(since, "since"), "to": checked_time(until, "until"), "cursor": cursor}
+    at.page(at.api.get("/executions", limit=limit, **given), COLUMNS)
 
 
-@app.command()
-def get(execution_id: ExecutionId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Show an execution, its attempts, and who was told of its end."""
-    with connection(data) as conn:
-        print_thing(executions.get_execution(conn, TENANT, id_of(execution_id)), output)
+@verb(app)
+def get(at: Terminal, execution_id: ExecutionId) -> None:
+    """Show an execution, its attempts, and who was told of its end.
+
+    Example:
+
+        shardctl execution get 01a1… -o json
+    """
+    at.show(at.api.get("/executions/{}", execution_id))
 
 
-@app.command()
+@verb(app)
 def cancel(
+    at: Terminal,
     execution_id: ExecutionId,
     job: Annotated[
         str | None, typer.Option(help="Its job: cancels a run ahead that has not been fired yet.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
-    """Cancel an execution: one that waits never runs; one that runs is asked to stop.
+    """Cancel an execution: one that waits never runs; one that runs is asked to stop. Said twice, the same.
 
     Example:
 
         shardctl execution cancel 01a1… --yes
     """
-    job_id = None if job is None else id_of(job, field="job")
-    if not yes and not agreed(f"Cancel execution {execution_id}?"):
-        raise ConflictError("nothing was cancelled: say --yes, or answer y at the terminal")
-    with connection(data) as conn:
-        outcome = cancel_on_record(conn, TENANT, id_of(execution_id), at_the_terminal(), job_id)
-    print_thing({"id": execution_id, "outcome": outcome}, output)
+    at.agree(f"Cancel execution {execution_id}?", "cancelled", yes)
+    body = {} if job is None else {"job_id": job}
+    found = at.api.post("/executions/{}:cancel", execution_id, body=body)
+    at.show({"id": execution_id, "outcome": found["outcome"]})
 
 
-@app.command()
+@verb(app)
 def logs(
+    at: Terminal,
     execution_id: ExecutionId,
     attempt: Annotated[int | None, typer.Option(help="Of this attempt only.", min=1)] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
     """Show what an execution's handler logged through `ctx.log`: the last 64 KiB are kept.
 
@@ -103,6 +87,5 @@ def logs(
 
         shardctl execution logs 01a1… --attempt 2
     """
-    with connection(data) as conn:
-        lines = executions.get_logs(conn, TENANT, id_of(execution_id), attempt)
-    print_page(lines, None, ["attempt", "at", "level", "text"], output)
+    page = at.api.get("/executions/{}/logs", execution_id, attempt=attempt)
+    at.page(page, ["attempt", "at", "level", "text"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
 from shardwheel.errors import UsageError
-from shardwheel.ids import id_of
-from shardwheel.store.letters import LetterFilter
 from shardwheel.times import parse_time
 
 FilterOption = Annotated[
@@ -19,32 +17,55 @@ FilterOption = Annotated[
         help="KEY=VALUE, may be given several times; keys: task, reason, class, job, tag, since, until.",
     ),
 ]
+JobFilterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        help="In place of an id: KEY=VALUE, may be given several times; keys: task, tag, q (in its name).",
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="In place of an id: all of them.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 LimitOption = Annotated[int, typer.Option(help="At most so many.", min=1, max=200)]
+ManyOption = Annotated[int, typer.Option(help="At most so many.", min=1, max=10_000)]
 CursorOption = Annotated[str | None, typer.Option(help="Go on where a list stopped: its next_cursor.")]
 SinceOption = Annotated[str | None, typer.Option(help="From this time on, such as 2026-11-20T09:00:00Z.")]
 UntilOption = Annotated[str | None, typer.Option(help="Before this time.")]
 
-_TEXTS = {"task": "task", "reason": "reason", "class": "error_class", "tag": "tag"}
-_TIMES = {"since": "from_ms", "until": "until_ms"}
+# What people say, and what the API calls it.
+LETTER_KEYS = {
+    "task": "task",
+    "reason": "reason",
+    "class": "class",
+    "job": "job_id",
+    "tag": "tag",
+    "since": "from",
+    "until": "to",
+}
+JOB_KEYS = {"task": "task", "tag": "tag", "q": "q"}
 
 
-def letter_filter(pairs: Sequence[str] | None, state: str | None = "open") -> LetterFilter:
-    wanted: dict[str, Any] = {}
+def filter_words(pairs: Sequence[str] | None, keys: Mapping[str, str]) -> dict[str, str]:
+    words: dict[str, str] = {}
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
-        if not separator:
+        if not separator or not value:
             raise UsageError(f"--filter: {pair!r} is not of the form KEY=VALUE", field="filter")
-        if key in _TEXTS:
-            wanted[_TEXTS[key]] = value
-        elif key in _TIMES:
-            wanted[_TIMES[key]] = parse_time(value, key)
-        elif key == "job":
-            wanted["job_id"] = id_of(value, field="job")
-        else:
-            known = ", ".join([*_TEXTS, "job", *_TIMES])
-            raise UsageError(f"--filter: there is no key {key!r}; use {known}", field="filter")
-    return LetterFilter(state=state, **wanted)
+        if key not in keys:
+            raise UsageError(f"--filter: there is no key {key!r}; use {', '.join(keys)}", field="filter")
+        words[keys[key]] = str(checked_time(value, key)) if key in ("since", "until") else value
+    return words
 
 
-def time_or_none(text: str | None, field: str) -> int | None:
-    return None if text is None else parse_time(text, field)
+def checked_time(text: str | None, field: str) -> str | None:
+    """Looked at here, so that the refusal names the word that was said."""
+    if text is not None:
+        parse_time(text, field)
+    return text
+
+
+def require_one(some_id: str | None, filters: Sequence[str] | None, all_: bool) -> None:
+    """An id, a filter or all: one of them, so that nobody touches more than was meant."""
+    if sum((some_id is not None, bool(filters), all_)) != 1:
+        raise UsageError("say which: an id, --filter KEY=VALUE, or --all; one of them", field="id")

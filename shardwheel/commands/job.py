@@ -1,32 +1,39 @@
-"""`shardctl job …`: what people say of jobs, straight on the store."""
+"""`shardctl job …`: what people say of jobs. Its JSON is what the API answers."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
 from typing import Annotated, Any
 
-import psycopg
 import typer
 
-from shardwheel.commands.connection import TENANT, connection
-from shardwheel.commands.context import DataOption, current_settings
+from shardwheel.commands.filters import (
+    AllOption,
+    CursorOption,
+    DryRunOption,
+    JobFilterOption,
+    ManyOption,
+    YesOption,
+)
+from shardwheel.commands.job_bulk import JobTarget, each_of
 from shardwheel.commands.reading import json_of
-from shardwheel.errors import ConflictError, UsageError
-from shardwheel.ids import id_of, text_of
-from shardwheel.output import Format, FormatOption, agreed, print_rows, print_thing, shown_time
-from shardwheel.posting import PRIORITIES, parse_posting
-from shardwheel.store import children, jobs, requests
-from shardwheel.store.job_row import JobRow
+from shardwheel.commands.said import noun
+from shardwheel.commands.verbs import Terminal, verb
+from shardwheel.errors import UsageError
 
-app = typer.Typer(help="Create, look at and steer jobs.", no_args_is_help=True)
+app = noun("Create, look at and steer jobs.")
 
-COLUMNS = ["id", "name", "task", "state", "schedule", "next_at"]
+COLUMNS = ["id", "name", "state", "schedule", "next_at", "task"]
 JobId = Annotated[str, typer.Argument(help="The job's id.")]
+SomeJobId = Annotated[str | None, typer.Argument(help="The job's id; or say --filter or --all.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any other field: FIELD=JSON, e.g. --set timeout_s=5; several times."),
+]
 
 
-@app.command()
+@verb(app)
 def create(
+    at: Terminal,
     task: Annotated[str, typer.Argument(help="The task type: which handler runs it.")],
     params: Annotated[str, typer.Option(help="Params as JSON.")] = "{}",
     name: Annotated[str, typer.Option(help="A name for people.")] = "",
@@ -40,11 +47,8 @@ def create(
     pool: Annotated[str | None, typer.Option(help="short, medium or long.")] = None,
     priority: Annotated[str | None, typer.Option(help="critical, high, normal or low.")] = None,
     max_retries: Annotated[int | None, typer.Option(help="Retries after failures.")] = None,
-    set_field: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other field: FIELD=JSON, e.g. --set timeout_s=5.")
-    ] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given several times.")] = None,
+    set_field: SetOption = None,
 ) -> None:
     """Store a job. Without a schedule it runs once, now.
 
@@ -52,85 +56,202 @@ def create(
 
         shardctl job create email.send --params '{"to": "a@b.c"}' --cron '0 9 * * 1-5'
 
-        shardctl job create report.build --delay 10s --set 'tags=["billing"]'
+        shardctl job create report.build --delay 10s --tag billing --set timeout_s=120
     """
     body: dict[str, Any] = {"task": task, "name": name, "params": json_of(params, "params")}
     given = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "time_zone": time_zone}
-    given |= {"pool": pool, "priority": priority, "max_retries": max_retries}  # type: ignore[dict-item]
-    body |= {field: value for field, value in given.items() if value is not None}
-    posting = parse_posting(body | fields_of(set_field), current_settings(data).callback_rules)
-    with connection(data) as conn:
-        (job_id,) = children.store_jobs(conn, TENANT, [posting])
-        print_job(conn, jobs.get_job(conn, TENANT, job_id), output)
+    more = {"pool": pool, "priority": priority, "max_retries": max_retries, "tags": tag}
+    body |= {field: value for field, value in (given | more).items() if value is not None}
+    show_job(at, at.api.make("/jobs", body=body | fields_of(set_field)))
 
 
-@app.command()
-def get(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Show a job."""
-    with connection(data) as conn:
-        print_job(conn, jobs.get_job(conn, TENANT, id_of(job_id)), output)
+@verb(app)
+def get(
+    at: Terminal,
+    job_id: JobId,
+    full: Annotated[
+        bool, typer.Option("--full", help="With its next times, last executions and skips.")
+    ] = False,
+) -> None:
+    """Show a job.
+
+    Example:
+
+        shardctl job get 0193… -o yaml
+    """
+    show_job(at, at.api.get("/jobs/{}", job_id, full=True if full else None))
 
 
-@app.command("list")
+@verb(app, "list")
 def list_(
+    at: Terminal,
     state: Annotated[str | None, typer.Option(help="active, paused, completed or deleted.")] = None,
     task: Annotated[str | None, typer.Option(help="Of this task type only.")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=10_000)] = 100,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    tag: Annotated[str | None, typer.Option(help="With this tag only.")] = None,
+    q: Annotated[str | None, typer.Option("-q", "--query", help="A part of the name or the task.")] = None,
+    limit: ManyOption = 100,
+    cursor: CursorOption = None,
 ) -> None:
-    """List jobs, oldest first."""
-    with connection(data) as conn:
-        now_ms = jobs.read_now_ms(conn)
-        rows = jobs.list_jobs(conn, TENANT, limit=limit, state=state, task=task)
-        print_rows([_shown(row, now_ms) for row in rows], COLUMNS, output)
+    """List jobs, oldest first. Deleted ones only with --state deleted.
+
+    Examples:
+
+        shardctl job list --task email.send --state paused
+
+        shardctl job list --tag billing -o json
+    """
+    words = {"state": state, "task": task, "tag": tag, "q": q, "cursor": cursor}
+    found = at.api.some("/jobs", limit=limit + 1, **words)
+    rows = [job | {"schedule": schedule_of(job)} for job in found[:limit]]
+    at.rows(rows, COLUMNS)
+    if len(found) > limit:
+        typer.echo(f"there are more: --cursor {rows[-1]['id']}", err=True)
 
 
-@app.command()
-def pause(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Nothing of the job starts from now on, until it is resumed. Said twice, the same."""
-    _change(job_id, data, output, jobs.pause_job)
+@verb(app)
+def update(at: Terminal, job_id: JobId, set_field: SetOption = None) -> None:
+    """Change fields of a job; the others stay. A new schedule holds from now on.
+
+    Examples:
+
+        shardctl job update $JOB --set timeout_s=120 --set 'overlap="queue"'
+
+        shardctl job update $JOB --set 'cron="0 9 * * 1-5"'
+    """
+    changes = fields_of(set_field)
+    if not changes:
+        raise UsageError("set: nothing is to change; name fields with --set FIELD=JSON", field="set")
+    show_job(at, at.api.patch("/jobs/{}", job_id, body=changes))
 
 
-@app.command()
-def resume(job_id: JobId, data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Let a paused job go on from now."""
-    _change(job_id, data, output, jobs.resume_job)
+@verb(app)
+def pause(
+    at: Terminal,
+    job_id: SomeJobId = None,
+    filters: JobFilterOption = None,
+    all_: AllOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Nothing of the job starts from now on, until it is resumed. Said twice, the same.
+
+    Examples:
+
+        shardctl job pause 0193…
+
+        shardctl job pause --filter tag=billing --yes
+    """
+    if job_id is not None and not (filters or all_ or dry_run):
+        show_job(at, at.api.post("/jobs/{}:pause", job_id))
+        return
+    each_of(
+        at,
+        JobTarget(job_id, filters, all_, "active"),
+        ("pause", "paused"),
+        lambda one: at.api.post("/jobs/{}:pause", one),
+        dry_run=dry_run,
+        yes=yes,
+    )
 
 
-@app.command()
+@verb(app)
+def resume(
+    at: Terminal,
+    job_id: SomeJobId = None,
+    missed: Annotated[
+        str, typer.Option(help="Of the times of the pause: skip them, run one, or all.")
+    ] = "skip",
+    filters: JobFilterOption = None,
+    all_: AllOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Let a paused job go on from now. Said twice, the same.
+
+    Examples:
+
+        shardctl job resume 0193… --missed one
+
+        shardctl job resume --all --yes
+    """
+    body = {"missed": missed}
+    if job_id is not None and not (filters or all_ or dry_run):
+        show_job(at, at.api.post("/jobs/{}:resume", job_id, body=body))
+        return
+    each_of(
+        at,
+        JobTarget(job_id, filters, all_, "paused"),
+        ("resume", "resumed"),
+        lambda one: at.api.post("/jobs/{}:resume", one, body=body),
+        dry_run=dry_run,
+        yes=yes,
+    )
+
+
+@verb(app)
+def delete(
+    at: Terminal,
+    job_id: SomeJobId = None,
+    filters: JobFilterOption = None,
+    all_: AllOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete a job: nothing of it starts any more. Said twice, the same.
+
+    Examples:
+
+        shardctl job delete 0193… --yes
+
+        shardctl job delete --filter task=report.build --dry-run
+    """
+    if job_id is not None and not (filters or all_ or dry_run):
+        job = at.api.get("/jobs/{}", job_id)
+        told = f"{job['name'] or job['task']}, {job['state']}"
+        at.agree(f"Delete job {job_id} ({told})?", "deleted", yes)
+        show_job(at, at.api.delete("/jobs/{}", job_id))
+        return
+    each_of(
+        at,
+        JobTarget(job_id, filters, all_, None),
+        ("delete", "deleted"),
+        lambda one: at.api.delete("/jobs/{}", one),
+        dry_run=dry_run,
+        yes=yes,
+    )
+
+
+@verb(app)
 def trigger(
+    at: Terminal,
     job_id: JobId,
     params: Annotated[str | None, typer.Option(help="Params for this run, as JSON.")] = None,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
 ) -> None:
-    """Run a job now, paused or not; prints the execution's id."""
-    override = None if params is None else json_of(params, "params")
-    with connection(data) as conn:
-        execution = requests.trigger_job(conn, TENANT, id_of(job_id), uuid.uuid4().bytes, override)
-    print_thing({"execution_id": text_of(execution), "job_id": job_id}, output)
+    """Run a job now, paused or not; prints the execution's id.
+
+    Example:
+
+        shardctl job trigger 0193… --params '{"month": "2026-10"}'
+    """
+    body = {} if params is None else {"params": json_of(params, "params")}
+    at.show(at.api.make("/jobs/{}:trigger", job_id, body=body))
 
 
-@app.command()
-def delete(
+@verb(app)
+def backfill(
+    at: Terminal,
     job_id: JobId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    first: Annotated[str, typer.Option("--from", help="From this time on, such as 2026-11-20T09:00:00Z.")],
+    last: Annotated[str, typer.Option("--to", help="Up to this time, included.")],
 ) -> None:
-    """Delete a job: nothing of it starts any more."""
-    with connection(data) as conn:
-        job = jobs.get_job(conn, TENANT, id_of(job_id))
-        if not yes and not agreed(f"Delete job {job_id} ({job.name or job.task}, {job.state})?"):
-            raise ConflictError("nothing was deleted: say --yes, or answer y at the terminal")
-        jobs.delete_job(conn, TENANT, job.job_id)
-        print_job(conn, jobs.get_job(conn, TENANT, job.job_id), output)
+    """Run the times of a past span that have no execution, and those that were skipped. What ran does not run
+    again. Prints how many times the span holds; they are fired at a limited rate.
 
+    Example:
 
-def _change(job_id: str, data: Any, output: Format, change: Callable[[Any, str, bytes], JobRow]) -> None:
-    with connection(data) as conn:
-        print_job(conn, change(conn, TENANT, id_of(job_id)), output)
+        shardctl job backfill $JOB --from 2026-11-18T00:00:00Z --to 2026-11-18T12:00:00Z
+    """
+    at.show(at.api.make("/jobs/{}:backfill", job_id, body={"from": first, "to": last}))
 
 
 def fields_of(pairs: list[str] | None) -> dict[str, Any]:
@@ -144,29 +265,15 @@ def fields_of(pairs: list[str] | None) -> dict[str, Any]:
     return fields
 
 
-def print_job(conn: psycopg.Connection[Any], job: JobRow, output: Format) -> None:
-    """Commit what was done, then say so: a reader that hangs up must not undo it."""
-    shown = _shown(job, jobs.read_now_ms(conn))
-    conn.commit()
-    print_thing(shown, output)
+def show_job(at: Terminal, job: dict[str, Any]) -> None:
+    at.show(job)
 
 
-def _shown(job: JobRow, now_ms: int) -> dict[str, Any]:
-    """A job as people see it."""
-    next_ms = job.timing.next_after(max(now_ms, job.effective_from_ms) - 1) if job.state == "active" else None
-    return {
-        "id": text_of(job.job_id),
-        "name": job.name,
-        "task": job.task,
-        "state": job.state,
-        "schedule": job.schedule,
-        "next_at": None if next_ms is None else shown_time(next_ms),
-        "params": job.params,
-        "tags": job.tags,
-        "pool": job.pool,
-        "priority": PRIORITIES[job.priority],
-        "max_retries": job.max_retries,
-        "timeout_s": job.timeout_ms / 1000,
-        "callback_url": job.callback_url,
-        "created_at": shown_time(job.created_ms),
-    }
+def schedule_of(job: dict[str, Any]) -> str:
+    """When it runs, in a few words."""
+    if job.get("cron"):
+        zone = job.get("time_zone") or "UTC"
+        return str(job["cron"]) if zone == "UTC" else f"{job['cron']} {zone}"
+    if job.get("every"):
+        return f"every {job['every']}"
+    return f"once {job['run_at']}" if job.get("run_at") else "by trigger"

@@ -6,21 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from shardwheel.commands.cluster import Cluster, wait_until, with_cluster
-from shardwheel.commands.context import DataOption
-from shardwheel.commands.shards import WAIT_S, LimitOption, WaitOption
+from shardwheel.commands.calling import Api
+from shardwheel.commands.cluster import Cluster, wait_until
+from shardwheel.commands.said import noun
+from shardwheel.commands.steering import WAIT_S, WaitLimitOption, WaitOption, reached, wait_for
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.coordinator import steering
-from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.partition import PARTITIONS
-from shardwheel.showing import partition_rows
+from shardwheel.showing import owner_of, partition_rows
 from shardwheel.store.steering import count_jobs
 
-app = typer.Typer(help="Look at partitions, and move them by hand.", no_args_is_help=True)
+app = noun("Look at partitions, and move them by hand.")
 COLUMNS = ["partition", "state", "owner", "standby", "planned", "pin", "jobs", "behind_s", "epoch"]
 
 
-@app.command("list")
-def list_partitions(data: DataOption = None, output: FormatOption = Format.table) -> None:
+@verb(app, "list")
+def list_partitions(at: Terminal) -> None:
     """Every partition: its owner and standby, where it is planned to be, its jobs, how far it was fired.
 
     Example:
@@ -28,23 +29,22 @@ def list_partitions(data: DataOption = None, output: FormatOption = Format.table
         shardctl partition list -o json
     """
 
-    async def work(cluster: Cluster) -> list[dict[str, Any]]:
+    async def direct(cluster: Cluster) -> list[dict[str, Any]]:
         view = await steering.look(cluster.leases)
         states = await cluster.store.partitions(range(PARTITIONS))
         jobs = await cluster.pool.run(count_jobs)
         return partition_rows(view, states, jobs, int(await cluster.store.now_ms()))
 
-    print_rows(with_cluster(data, work), COLUMNS, output)
+    at.rows(reached(at, _partitions, direct), COLUMNS)
 
 
-@app.command("move")
+@verb(app, "move")
 def move_partition(
+    at: Terminal,
     partition: Annotated[int, typer.Argument(help="Its number.")],
     to: Annotated[str, typer.Option("--to", help="The shard that is to own it.")],
     wait: WaitOption = False,
-    limit_s: LimitOption = WAIT_S,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    limit_s: WaitLimitOption = WAIT_S,
 ) -> None:
     """Move a partition to a shard and keep it there, until `shardctl rebalance` or the shard's end.
 
@@ -55,14 +55,29 @@ def move_partition(
         shardctl partition move 17 --to host-4711-9f86d081 --wait
     """
 
-    async def work(cluster: Cluster) -> dict[str, Any]:
+    def over_api(api: Api) -> dict[str, Any]:
+        moved: dict[str, Any] = api.post("/partitions/{}:move", str(partition), body={"to": to})
+        if wait:
+            wait_for(api, lambda: _owner(api, partition) == to, f"moving {partition} to {to}", limit_s)
+            moved["owner"] = to
+        return {name: moved[name] for name in ("partition", "owner", "pin")}
+
+    async def direct(cluster: Cluster) -> dict[str, Any]:
         await steering.pin(cluster.leases, partition, to)
         if wait:
             await wait_until(
                 cluster, lambda view: partition in view.owned_by(to), f"moving {partition} to {to}", limit_s
             )
         view = await steering.look(cluster.leases)
-        owner = view.owners.get(partition)
-        return {"partition": partition, "owner": None if owner is None else owner.shard_id, "pin": to}
+        return {"partition": partition, "owner": owner_of(view, partition), "pin": to}
 
-    print_thing(with_cluster(data, work), output)
+    at.show(reached(at, over_api, direct))
+
+
+def _partitions(api: Api) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get("/partitions")["items"]
+    return found
+
+
+def _owner(api: Api, partition: int) -> str | None:
+    return next((row["owner"] for row in _partitions(api) if row["partition"] == partition), None)

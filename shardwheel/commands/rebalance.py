@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from shardwheel.commands.cluster import Cluster, wait_until, weighed, where_it_stands, with_cluster
-from shardwheel.commands.context import DataOption
-from shardwheel.commands.shards import WAIT_S, LimitOption, WaitOption
+from shardwheel.commands import said
+from shardwheel.commands.calling import Api
+from shardwheel.commands.cluster import Cluster, wait_until, where_it_stands
+from shardwheel.commands.steering import WAIT_S, WaitLimitOption, WaitOption, reached, wait_for
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.coordinator import steering
 from shardwheel.coordinator.progress import moves_to_balance, outstanding
-from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.records import View
 
 app = typer.Typer(invoke_without_command=True)
@@ -29,9 +30,12 @@ def rebalance(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would move; move nothing.")] = False,
     wait: WaitOption = False,
-    limit_s: LimitOption = WAIT_S,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    limit_s: WaitLimitOption = WAIT_S,
+    api: said.ApiOption = None,
+    token: said.TokenOption = None,
+    data: said.DataOption = None,
+    profile: said.ProfileOption = None,
+    output: said.OutputOption = None,
 ) -> None:
     """Give every shard its share of the partitions, now. What was moved by hand is free to move again.
 
@@ -45,42 +49,33 @@ def rebalance(
 
         shardctl rebalance status -o json
     """
+    at = Terminal(said.hear(api=api, token=token, data=data, profile=profile, output=output))
     if context.invoked_subcommand is not None:
         return
     if dry_run:
-        _print_moves(with_cluster(data, _planned), output)
+        _print_moves(at, reached(at, _standing, where_it_stands)["planned"])
         return
-
-    async def work(cluster: Cluster) -> dict[str, Any]:
-        asked = await _planned(cluster)
-        await steering.rebalance(cluster.leases)
-        if wait:
-            await wait_until(cluster, _is_level, "rebalancing", limit_s)
-        return asked | {"done": _is_level(await steering.look(cluster.leases))}
-
-    print_thing({name: value for name, value in with_cluster(data, work).items() if name != "moves"}, output)
+    found = _rebalanced(at, wait, limit_s)
+    at.show({name: value for name, value in found.items() if name != "moves"})
 
 
-@app.command()
-def status(data: DataOption = None, output: FormatOption = Format.table) -> None:
+@verb(app)
+def status(at: Terminal) -> None:
     """off, ready, in_progress or stalled; with the reason, and what to do about it.
 
     Example:
 
         shardctl rebalance status -o json
     """
-    found = with_cluster(data, where_it_stands)
-    if output is Format.table:
+    found = reached(at, _standing, where_it_stands)
+    del found["planned"]
+    if at.is_for_people:
         del found["moves"]
-    print_thing(found, output)
+    at.show(found)
 
 
-@app.command()
-def auto(
-    switch: Annotated[Switch, typer.Argument(help="on or off.")],
-    data: DataOption = None,
-    output: FormatOption = Format.table,
-) -> None:
+@verb(app)
+def auto(at: Terminal, switch: Annotated[Switch, typer.Argument(help="on or off.")]) -> None:
     """Whether partitions are levelled whenever a shard joins or leaves.
 
     Off, only those move that have lost their owner, whose owner drains, or that are moved by hand.
@@ -89,16 +84,41 @@ def auto(
 
         shardctl rebalance auto off
     """
+    is_on = switch is Switch.on
 
-    async def work(cluster: Cluster) -> dict[str, Any]:
-        await steering.switch(cluster.leases, automatic=switch is Switch.on)
+    async def direct(cluster: Cluster) -> dict[str, Any]:
+        await steering.switch(cluster.leases, automatic=is_on)
         return {"automatic": not (await steering.look(cluster.leases)).rebalance_off}
 
-    print_thing(with_cluster(data, work), output)
+    at.show(reached(at, lambda api: api.patch("/rebalance", body={"automatic": is_on}), direct))
 
 
-async def _planned(cluster: Cluster) -> dict[str, Any]:
-    return await weighed(cluster, moves_to_balance(await steering.look(cluster.leases)))
+def _rebalanced(at: Terminal, wait: bool, limit_s: float) -> dict[str, Any]:
+    def over_api(api: Api) -> dict[str, Any]:
+        planned: dict[str, Any] = _standing(api)["planned"]
+        api.post("/rebalance")
+        if wait:
+            wait_for(api, lambda: _stands_level(api), "rebalancing", limit_s)
+        return planned | {"done": _stands_level(api)}
+
+    async def direct(cluster: Cluster) -> dict[str, Any]:
+        planned: dict[str, Any] = (await where_it_stands(cluster))["planned"]
+        await steering.rebalance(cluster.leases)
+        if wait:
+            await wait_until(cluster, _is_level, "rebalancing", limit_s)
+        return planned | {"done": _is_level(await steering.look(cluster.leases))}
+
+    return reached(at, over_api, direct)
+
+
+def _standing(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/rebalance")
+    return found
+
+
+def _stands_level(api: Api) -> bool:
+    found = _standing(api)
+    return not found["partitions"] and not found["planned"]["partitions"]
 
 
 def _is_level(view: View) -> bool:
@@ -107,10 +127,10 @@ def _is_level(view: View) -> bool:
     return not asked and not outstanding(view) and not moves_to_balance(view)
 
 
-def _print_moves(found: dict[str, Any], output: Format) -> None:
-    if output is not Format.table:
-        print_thing(found, output)
+def _print_moves(at: Terminal, found: dict[str, Any]) -> None:
+    if not at.is_for_people:
+        at.show(found)
         return
-    print_rows(found["moves"], MOVES, output)
+    at.rows(found["moves"], MOVES)
     moved = f"{found['partitions']} partitions with {found['jobs']:,} jobs"
     typer.echo(f"{moved} would move, in about {found['expected_s']} s.")

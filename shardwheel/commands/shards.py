@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import typer
-
-from shardwheel.commands.cluster import Cluster, wait_until, with_cluster
-from shardwheel.commands.context import DataOption
+from shardwheel.commands.calling import Api
+from shardwheel.commands.cluster import Cluster, wait_until
+from shardwheel.commands.steering import WAIT_S, ShardId, WaitLimitOption, WaitOption, reached, wait_for
+from shardwheel.commands.verbs import Terminal
 from shardwheel.coordinator import steering
-from shardwheel.output import Format, FormatOption, print_rows, print_thing
+from shardwheel.errors import NotFoundError
 from shardwheel.records import View
-from shardwheel.showing import shard_left, shard_rows
+from shardwheel.showing import owner_of, shard_left, shard_rows
 
-COLUMNS = ["id", "state", "zone", "leader", "partitions", "standbys", "address", "version", "started_at"]
-ShardId = Annotated[str, typer.Argument(help="The shard's id, as `shardctl shard list` shows it.")]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Return when it is done.")]
-LimitOption = Annotated[float, typer.Option("--limit-s", min=0.1, help="With --wait: for how long at most.")]
-WAIT_S = 300.0
+COLUMNS = ["id", "state", "leader", "partitions", "standbys", "address", "zone", "version", "started_at"]
 
 
-def list_shards(data: DataOption = None, output: FormatOption = Format.table) -> None:
+def list_shards(at: Terminal) -> None:
     """The shards that are alive, with their state and how many partitions they own and mirror.
 
     Example:
@@ -28,13 +25,13 @@ def list_shards(data: DataOption = None, output: FormatOption = Format.table) ->
         shardctl shard list -o json
     """
 
-    async def work(cluster: Cluster) -> list[dict[str, Any]]:
+    async def direct(cluster: Cluster) -> list[dict[str, Any]]:
         return shard_rows(await steering.look(cluster.leases))
 
-    print_rows(with_cluster(data, work), COLUMNS, output)
+    at.rows(reached(at, _shards, direct), COLUMNS)
 
 
-def show_shard(shard_id: ShardId, data: DataOption = None, output: FormatOption = Format.table) -> None:
+def show_shard(at: Terminal, shard_id: ShardId) -> None:
     """One shard: which partitions it owns and mirrors, and which it is to get or to give.
 
     Example:
@@ -42,18 +39,18 @@ def show_shard(shard_id: ShardId, data: DataOption = None, output: FormatOption 
         shardctl shard show host-4711-9f86d081
     """
 
-    async def work(cluster: Cluster) -> dict[str, Any]:
-        return shard_shown(await steering.look(cluster.leases), shard_id)
+    def over_api(api: Api) -> dict[str, Any]:
+        return shard_shown(_shards(api), api.get("/partitions")["items"], shard_id)
 
-    print_thing(with_cluster(data, work), output)
+    async def direct(cluster: Cluster) -> dict[str, Any]:
+        view = await steering.look(cluster.leases)
+        return shard_shown(shard_rows(view), places(view), shard_id)
+
+    at.show(reached(at, over_api, direct))
 
 
 def drain_shard(
-    shard_id: ShardId,
-    wait: WaitOption = False,
-    limit_s: LimitOption = WAIT_S,
-    data: DataOption = None,
-    output: FormatOption = Format.table,
+    at: Terminal, shard_id: ShardId, wait: WaitOption = False, limit_s: WaitLimitOption = WAIT_S
 ) -> None:
     """Let a shard hand over all it owns, and give it nothing new. One at a time.
 
@@ -66,7 +63,14 @@ def drain_shard(
         shardctl shard undrain host-4711-9f86d081
     """
 
-    async def work(cluster: Cluster) -> dict[str, Any]:
+    def over_api(api: Api) -> dict[str, Any]:
+        left: dict[str, Any] = api.post("/shards/{}:drain", shard_id)
+        if not wait:
+            return left
+        wait_for(api, lambda: not _left(api, shard_id)["partitions"], f"draining {shard_id}", limit_s)
+        return _left(api, shard_id)
+
+    async def direct(cluster: Cluster) -> dict[str, Any]:
         await steering.drain(cluster.leases, shard_id)
         if wait:
             await wait_until(
@@ -74,10 +78,10 @@ def drain_shard(
             )
         return shard_left(await steering.look(cluster.leases), shard_id)
 
-    print_thing(with_cluster(data, work), output)
+    at.show(reached(at, over_api, direct))
 
 
-def undrain_shard(shard_id: ShardId, data: DataOption = None, output: FormatOption = Format.table) -> None:
+def undrain_shard(at: Terminal, shard_id: ShardId) -> None:
     """Let a drained shard take its share again.
 
     Example:
@@ -85,22 +89,56 @@ def undrain_shard(shard_id: ShardId, data: DataOption = None, output: FormatOpti
         shardctl shard undrain host-4711-9f86d081
     """
 
-    async def work(cluster: Cluster) -> dict[str, Any]:
+    async def direct(cluster: Cluster) -> dict[str, Any]:
         await steering.undrain(cluster.leases, shard_id)
         return shard_left(await steering.look(cluster.leases), shard_id)
 
-    print_thing(with_cluster(data, work), output)
+    at.show(reached(at, lambda api: api.post("/shards/{}:undrain", shard_id), direct))
 
 
-def shard_shown(view: View, shard_id: str) -> dict[str, Any]:
+def places(view: View) -> list[dict[str, Any]]:
+    """Every partition: who owns it, and who is to."""
+    return [
+        {
+            "partition": partition,
+            "owner": owner_of(view, partition),
+            "planned": seat.owner,
+            "standby": seat.standby,
+        }
+        for partition, seat in enumerate(view.seats)
+    ]
+
+
+def shard_shown(
+    shards: Sequence[Mapping[str, Any]], places: Iterable[Mapping[str, Any]], shard_id: str
+) -> dict[str, Any]:
     """One shard's row, with the numbers of its partitions in place of their count."""
-    steering.member_of(view, shard_id)
-    (row,) = (row for row in shard_rows(view) if row["id"] == shard_id)
-    owned = sorted(view.owned_by(shard_id))
-    planned = [partition for partition, seat in enumerate(view.seats) if seat.owner == shard_id]
-    return row | {
-        "partitions": owned,
-        "standbys": [partition for partition, seat in enumerate(view.seats) if seat.standby == shard_id],
-        "to_get": sorted(set(planned) - set(owned)),
-        "to_give": sorted(set(owned) - set(planned)),
+    row = next((row for row in shards if row["id"] == shard_id), None)
+    if row is None:
+        known = ", ".join(sorted(row["id"] for row in shards)) or "none"
+        raise NotFoundError(f"there is no shard {shard_id!r}; alive are: {known}", field="shard_id")
+    by_role: dict[str, list[int]] = {"owner": [], "planned": [], "standby": []}
+    for place in places:
+        for role, numbers in by_role.items():
+            if place[role] == shard_id:
+                numbers.append(place["partition"])
+    owned, planned = set(by_role["owner"]), set(by_role["planned"])
+    return {
+        **row,
+        "partitions": sorted(owned),
+        "standbys": by_role["standby"],
+        "to_get": sorted(planned - owned),
+        "to_give": sorted(owned - planned),
     }
+
+
+def _shards(api: Api) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get("/shards")["items"]
+    return found
+
+
+def _left(api: Api, shard_id: str) -> dict[str, Any]:
+    """What a drain left: a shard may end while it drains, and is then drained too."""
+    row = next((row for row in _shards(api) if row["id"] == shard_id), {"state": "gone", "partitions": 0})
+    is_drained = row["state"] != "active" and not row["partitions"]
+    return {"id": shard_id, "state": row["state"], "partitions": row["partitions"], "drained": is_drained}

@@ -36,7 +36,7 @@ DAG: dict[str, Any] = {
     ],
 }
 # These are the cluster's, and nobody's own.
-OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts")
+OF_CLUSTER = ("/shards", "/partitions", "/wheel", "/alerts", "/rebalance", "/pools")
 OF_ONE = [route for route in ROUTES if "{id}" in route.path and not route.path.startswith(OF_CLUSTER)]
 SECRET = "a secret of tests that is long enough"
 
@@ -152,6 +152,8 @@ class Rig:
         kinds: dict[str, Callable[[str], str]] = {
             "/jobs": lambda tenant: str(self.job(tenant)["id"]),
             "/dags": lambda tenant: str(self.dag(tenant)["id"]),
+            "/dag-runs": lambda tenant: self.run(str(self.dag(tenant)["id"]), tenant),
+            "/partitions": lambda tenant: "17",
             "/executions": self.execution,
             "/dead-letters": self.letter,
             "/alerts": lambda tenant: self.alert(str(uuid.uuid4())),

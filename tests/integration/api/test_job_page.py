@@ -58,3 +58,56 @@ def test_a_paused_job_has_no_coming_times(api: Rig) -> None:
     job = api.job("paused page")["id"]
     api.call("POST", f"/jobs/{job}:pause", tenant="paused page")
     assert api.call("GET", f"/jobs/{job}?full=true", tenant="paused page").json()["next_times"] == []
+
+
+def test_a_job_is_explained_by_its_own_id_only(api: Rig) -> None:
+    job = api.job("explains")
+    found = api.call("GET", f"/jobs/{job['id']}/explain", tenant="explains").json()
+    assert (found["kind"], found["reason"]) == ("job", "waits")
+    execution = api.execution("explains")
+    assert api.call("GET", f"/jobs/{execution}/explain", tenant="explains").status_code == 404
+
+
+def test_the_coming_times_come_with_their_jitter(api: Rig) -> None:
+    job = api.job("jitters", jitter_s=60)
+    found = api.call("GET", f"/jobs/{job['id']}/next?n=3", tenant="jitters").json()
+    assert len(found["items"]) == len(found["fires_at"]) == 3
+    assert all(time <= fires for time, fires in zip(found["items"], found["fires_at"], strict=True))
+
+
+def test_executions_of_one_job_are_listed(api: Rig) -> None:
+    wanted, _ = api.execution("lists"), api.execution("lists")
+    job_id = api.call("GET", f"/executions/{wanted}", tenant="lists").json()["job_id"]
+    found = api.call("GET", f"/executions?job_id={job_id}", tenant="lists").json()["items"]
+    assert [one["id"] for one in found] == [wanted]
+
+
+def test_a_task_type_is_limited_on_record(api: Rig) -> None:
+    api.job("limits")
+    limited = api.call("POST", "/tasks/work:limit", {"max_running": 2, "rate": "60/min"}, tenant="limits")
+    assert (limited.json()["max_running"], limited.json()["rate"]) == (2, "60/min")
+    again = api.call("POST", "/tasks/work:limit", {"rate": "none"}, tenant="limits").json()
+    assert (again["max_running"], again["rate"]) == (2, None)
+    assert api.call("POST", "/tasks/work:limit", {"rate": "often"}, tenant="limits").status_code == 400
+    entry = api.call("GET", "/audit?action=task.limit", tenant="limits").json()["items"][-1]
+    assert entry["details"]["after"]["max_running"] == 2
+
+
+def test_dead_letters_are_counted_and_dealt_with_page_by_page(api: Rig) -> None:
+    for _ in range(3):
+        api.letter("deals")
+
+    def deal(**more: object) -> dict[str, object]:
+        answer: dict[str, object] = api.call(
+            "POST", "/dead-letters:discard", {"all": True, **more}, tenant="deals"
+        ).json()
+        return answer
+
+    assert deal(dry_run=True)["count"] == 3
+    first = deal(limit=2)
+    assert first["done"] == 2 and first["next_cursor"]
+    assert deal(limit=2, cursor=first["next_cursor"]) == {
+        "done": 1, "refused": {}, "next_cursor": None, "count": None
+    }  # fmt: skip
+    every = api.call("GET", "/dead-letters?state=all", tenant="deals").json()["items"]
+    assert {one["state"] for one in every} == {"discarded"} and len(every) == 3

@@ -47,3 +47,24 @@ def test_a_rebalance_is_asked_for_with_how_much_will_move(api: Rig) -> None:
     assert api.cluster.view().rebalance_now_revision > 0
     ((action, _, _),) = audited(api, "levels")
     assert action == "cluster.rebalance"
+
+
+def test_a_partition_is_moved_and_levelling_switched_off(api: Rig) -> None:
+    moved = api.call("POST", "/partitions/17:move", {"to": SECOND}, tenant="moves")
+    assert (moved.status_code, moved.json()["pin"]) == (202, SECOND)
+    assert api.cluster.view().pins[17] == SECOND
+    assert api.call("POST", "/partitions/256:move", {"to": SECOND}, tenant="moves").status_code == 404
+    assert api.call("POST", "/partitions/17:move", {"to": "nobody"}, tenant="moves").status_code == 404
+    assert api.call("PATCH", "/rebalance", {"automatic": False}, tenant="moves").json() == {
+        "automatic": False
+    }
+    assert api.cluster.view().rebalance_off
+    assert api.call("PATCH", "/rebalance", {"automatic": True}, tenant="moves").json()["automatic"] is True
+    actions = [action for action, _, _ in audited(api, "moves")]
+    assert actions == ["cluster.rebalance_automatic"] * 2 + ["partition.move"]
+
+
+def test_where_a_rebalance_stands_is_said_with_the_reason(api: Rig) -> None:
+    standing = api.call("GET", "/rebalance", tenant="looks").json()
+    assert (standing["state"], standing["reason"]) == ("stalled", "no shard leads")
+    assert standing["planned"]["partitions"] == len(standing["planned"]["moves"]) > 0

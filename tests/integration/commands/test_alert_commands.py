@@ -21,13 +21,11 @@ Shardctl = Callable[..., Any]
 
 
 @pytest.fixture
-def shardctl(migrated_database: str, monkeypatch: pytest.MonkeyPatch) -> Shardctl:
+def shardctl(with_api: dict[str, str]) -> Shardctl:
     """Runs a command; its JSON, or the error that the console script would turn into an exit code."""
-    monkeypatch.setenv("SHARDWHEEL_POSTGRES_DSN", migrated_database)
-    monkeypatch.setenv("SHARDWHEEL_DATA", "/nonexistent")
 
     def run(*arguments: str) -> Any:
-        answer = CliRunner().invoke(app, [*arguments, "-o", "json"])
+        answer = CliRunner().invoke(app, [*arguments, "-o", "json"], env=with_api)
         if answer.exception is not None:
             raise answer.exception
         return msgspec.json.decode(answer.stdout)
@@ -62,7 +60,7 @@ def test_a_job_is_explained_changed_and_filled(shardctl: Shardctl) -> None:
     with pytest.raises(UsageError, match="no time in that span"):
         shardctl("job", "backfill", job, "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z")
     span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T05:00:00Z")
-    assert shardctl("job", "backfill", job, *span) == {"job_id": job, "times": 5}
+    assert shardctl("job", "backfill", job, *span) == {"job_id": job, "count": 5}
     shardctl("job", "pause", job)
     assert shardctl("job", "next", job) == []
     assert shardctl("explain", job)["reason"] == "paused"

@@ -13,6 +13,9 @@ from shardwheel.client.script import Send
 
 # Without a method: streams, and what is for probes, scrapers and tools. `request` reaches all but the first.
 BY_HAND = {"GET /events", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics"}
+# What `shardctl` asks for people who steer a cluster.
+BY_HAND |= {"GET /rebalance", "PATCH /rebalance", "POST /partitions/x:move", "GET /pools"}
+BY_HAND |= {"GET /jobs/x/explain", "POST /tasks/x:limit", "GET /dag-runs/x"}
 
 
 def described() -> dict[str, Any]:

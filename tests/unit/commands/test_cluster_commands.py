@@ -7,7 +7,7 @@ from trio.testing import trio_test
 from typer.testing import CliRunner
 
 from shardwheel.cli import app
-from shardwheel.commands.shards import shard_shown
+from shardwheel.commands.shards import places, shard_shown
 from shardwheel.coordinator import steering
 from shardwheel.coordinator.steering import look
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
@@ -35,13 +35,13 @@ async def test_the_shards_with_what_they_own_and_mirror() -> None:
         "started_at": "2026-11-18T12:00:00.000Z",
     }
     assert (second["state"], second["leader"]) == ("draining", False)
-    shown = shard_shown(view, "a")
+    shown = shard_shown(shard_rows(view), places(view), "a")
     assert len(shown["partitions"]) == len(shown["standbys"]) == 128
     assert shown["to_get"] == shown["to_give"] == []
     assert shard_left(view, "b") == {"id": "b", "state": "draining", "partitions": 128, "drained": False}
     assert shard_left(view, "gone") == {"id": "gone", "state": "gone", "partitions": 0, "drained": True}
     with pytest.raises(NotFoundError):
-        shard_shown(view, "c")
+        shard_shown(shard_rows(view), places(view), "c")
 
 
 @trio_test

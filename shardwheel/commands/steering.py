@@ -1,0 +1,57 @@
+"""How the verbs that steer a cluster reach it: over the API, and straight on etcd when the API is down.
+
+Both ways ask for the same things and show the same rows; which of them it was is said on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from shardwheel.commands.calling import Api
+from shardwheel.commands.cluster import Cluster, with_cluster
+from shardwheel.commands.context import current_settings
+from shardwheel.commands.reach import look_for_api
+from shardwheel.commands.verbs import Terminal
+from shardwheel.errors import ShardwheelError, UnavailableError
+
+T = TypeVar("T")
+LOOK_S = 0.3
+WAIT_S = 300.0
+
+ShardId = Annotated[str, typer.Argument(help="The shard's id, as `shardctl shard list` shows it.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Return when it is done.")]
+WaitLimitOption = Annotated[
+    float, typer.Option("--limit-s", min=0.1, help="With --wait: for how long at most.")
+]
+
+
+def reached(at: Terminal, over_api: Callable[[Api], T], on_etcd: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Asking twice is asking once, so what the API may have heard is simply asked of etcd again."""
+    reason = "no API is named"
+    if look_for_api(at.said) is not None:
+        try:
+            return over_api(at.api)
+        except UnavailableError as error:
+            # Whoever typed an address means that cluster: the settings' etcd may be another one's.
+            if at.said.api is not None or not current_settings(at.said.data).etcd_endpoints:
+                raise
+            reason = str(error)
+    sys.stderr.write(f"shardctl: {reason}; asking etcd itself\n")
+    return with_cluster(at.said.data, on_etcd)
+
+
+def wait_for(api: Api, done: Callable[[], bool], what: str, limit_s: float) -> None:
+    """Look until it is so. After the time limit say where the cluster stands, and why."""
+    give_up_at_s = time.monotonic() + limit_s
+    while not done():
+        if time.monotonic() > give_up_at_s:
+            found: dict[str, Any] = api.get("/rebalance")
+            hint = f"; {found['remedy']}" if found["remedy"] else ""
+            stands = f"{found['state']}, {found['reason']}{hint}"
+            raise ShardwheelError(f"{what}: not within {limit_s:g} s: {stands}")
+        time.sleep(LOOK_S)

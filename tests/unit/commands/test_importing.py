@@ -1,0 +1,79 @@
+"""`shardctl import` and `shardctl top`, on the stub of an API."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import yaml
+
+from shardwheel.commands.job_times import shown
+from tests.unit.commands.conftest import Shardctl
+
+CRONTAB = "CRON_TZ=UTC\n0 9 * * 1-5 report --daily\n@reboot serve\n"
+DUMP = Path(__file__).parents[1] / "importing" / "apscheduler-3.11.json"
+
+
+def test_a_dry_run_shows_what_becomes_of_each_and_makes_nothing(shardctl: Shardctl) -> None:
+    answer = shardctl("import", "crontab", "-", "--dry-run", typed=CRONTAB)
+    assert "line 2: would make 'report --daily': shell.run, 0 9 * * 1-5" in answer.text
+    assert "line 3: can't: @reboot" in answer.text and "1 of 2 entries can be jobs" in answer.text
+    assert shardctl.api.asked == []
+
+
+def test_without_it_all_are_made_in_one_request(shardctl: Shardctl) -> None:
+    answer = shardctl("import", "crontab", "-", "-o", "json", typed=CRONTAB)
+    assert len(answer.value["created"]) == 1 and answer.value["refused"][0]["source"] == "line 3"
+    (asked,) = shardctl.api.asked
+    assert asked.route == "POST /jobs:batch" and asked.body[0]["idempotency_key"].startswith("import-")
+
+
+def test_as_yaml_it_is_a_file_for_apply(shardctl: Shardctl, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.py"
+    file.write_text("sched.add_job(poll, 'interval', minutes=5)\nsched.add_job(poll, chosen())\n")
+    answer = shardctl("import", "apscheduler", str(file), "-o", "yaml")
+    assert [job["every"] for job in yaml.safe_load(answer.text)["jobs"]] == ["300s"]
+    assert "line 2" in answer.errors and shardctl.api.asked == []
+    assert len(yaml.safe_load(shardctl("import", "apscheduler", str(DUMP), "-o", "yaml").text)["jobs"]) == 7
+
+
+def test_a_file_without_anything_is_wrong_usage(shardctl: Shardctl, tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("x = 1")
+    assert shardctl("import", "celery-beat", str(file)).code == 2
+    assert shardctl("import", "celery-beat", str(tmp_path / "none.py")).code == 2
+
+
+def test_top_prints_one_frame(shardctl: Shardctl) -> None:
+    text = shardctl("top", "--once").text
+    for words in ("fires/s", "held", "pools' lag", "oldest due", "host-4711-9f86d081", "email.send"):
+        assert words in text
+    frame = shardctl("top", "--once", "-o", "json").value
+    assert frame["pools"] == {"short": 12} and frame["shards"][0]["leader"] is True
+    shardctl.api.answers |= {f"GET /{name}": (403, "no") for name in ("shards", "partitions", "pools")}
+    assert shardctl("top", "--once", "-o", "json").value["shards"] is None
+
+
+def test_days_on_which_the_clocks_change_are_marked() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    winter = shown(datetime(2026, 10, 25, 8, tzinfo=UTC), berlin)
+    assert (winter["local"], winter["clocks"]) == (
+        "Sun 2026-10-25 09:00:00+01:00",
+        "clocks go back 60 min that day",
+    )
+    assert (
+        shown(datetime(2026, 3, 29, 7, tzinfo=UTC), berlin)["clocks"] == "clocks go forward 60 min that day"
+    )
+    assert shown(datetime(2026, 3, 30, 7, tzinfo=UTC), berlin)["clocks"] is None
+
+
+def test_bulk_verbs_count_ask_and_leave_out_what_changed_meanwhile(shardctl: Shardctl) -> None:
+    refused = shardctl("job", "pause", "--all", typed="n\n")
+    assert refused.code == 4 and "Pause 1 jobs?" in refused.text and "email.send" in refused.text
+    assert "POST /jobs/{id}:pause" not in shardctl.api.names()
+    shardctl.api.answers["POST /jobs/{id}:pause"] = (409, "it is over")
+    answer = shardctl("job", "pause", "--filter", "tag=a", "--yes", "-o", "json").value
+    assert answer == {"paused": 0, "refused": {"it is over": 1}}
+    for line in ("job pause", "job pause 1 --all", "job delete --filter size=1", "job delete --filter task="):
+        assert shardctl(*line.split()).code == 2

@@ -1,0 +1,128 @@
+"""What becomes of APScheduler's jobs: of a file, and of a dump that APScheduler 3.11 wrote."""
+
+from __future__ import annotations
+
+import pickle  # noqa: TID251  (to see that it is not)
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from shardwheel.importing.apscheduler_cron import cron_of_fields
+from shardwheel.importing.apscheduler_dump import read_apscheduler_dump
+from shardwheel.importing.apscheduler_jobs import read_apscheduler
+from shardwheel.importing.inert import Inert, looked_at
+from shardwheel.importing.python_source import UnreadableError
+
+NOW_MS = 1_794_900_000_000  # November 2026
+DUMP = Path(__file__).with_name("apscheduler-3.11.json")
+
+
+@pytest.mark.parametrize(
+    ("given", "cron"),
+    [
+        ({"hour": 9, "day_of_week": "mon-fri"}, "0 9 * * 1,2,3,4,5"),
+        ({"day_of_week": "0,6"}, "0 0 * * 0,1"),
+        ({"day_of_week": "*/2", "hour": 1}, "0 1 * * 0,1,3,5"),
+        ({"month": "6-8,11-12", "day": "3rd fri", "hour": "0-3"}, "0 0-3 * 6-8,11-12 5#3"),
+        ({"day": "last"}, "0 0 L * *"),
+        ({"day": "last sun"}, "0 0 * * 0L"),
+        ({"minute": "*/15"}, "*/15 * * * *"),
+        ({"second": "5"}, "5 * * * * *"),
+        ({}, "0 0 1 1 *"),
+    ],
+)
+def test_cron_fields(given: dict[str, Any], cron: str) -> None:
+    assert cron_of_fields(given) == cron
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"week": "1"}, "week=1"),
+        ({"year": "2030"}, "year=2030"),
+        ({"day": "13", "day_of_week": "fri"}, "wants both"),
+        ({"day": "1st mon,last fri"}, "two jobs"),
+        ({"day_of_week": "7"}, "0 is Monday"),
+        ({"day_of_week": "fri-mon"}, "two ranges"),
+    ],
+)
+def test_cron_fields_that_can_not_be(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnreadableError, match=reason):
+        cron_of_fields(given)
+
+
+FILE = """
+from apscheduler.schedulers.blocking import BlockingScheduler
+from apscheduler.triggers.cron import CronTrigger
+sched = BlockingScheduler(timezone="Europe/Berlin")
+launch_missiles()                      # never run
+sched.add_job(mail.digest, "cron", hour=9, day_of_week="mon-fri", id="digest", args=["a"])
+sched.add_job("app.jobs:poll", "interval", minutes=5, max_instances=2, coalesce=False)
+sched.add_job(poll, CronTrigger.from_crontab("0 9 * * 1"), id="monday there is 1")
+sched.add_job(poll, "date", run_date="2030-01-01 12:00:00", misfire_grace_time=None)
+sched.add_job(poll, AndTrigger([a, b]))
+sched.add_job(poll, trigger=chosen())
+
+@sched.scheduled_job("interval", hours=2, id="tidy")
+def tidy():
+    pass
+"""
+
+
+def test_a_file_is_read_and_not_run() -> None:
+    digest, poll, monday, once, both, chosen, tidy = read_apscheduler(FILE, "jobs.py", None, NOW_MS)
+    assert digest.job == {
+        "task": "mail.digest",
+        "name": "digest",
+        "params": {"args": ["a"], "kwargs": {}},
+        "cron": "0 9 * * 1,2,3,4,5",
+        "time_zone": "Europe/Berlin",
+        "overlap": "skip",
+        "misfire": "fire_last",
+        "misfire_grace_s": 1,
+        "max_retries": 0,
+    }
+    assert poll.job is not None and (poll.job["task"], poll.job["every"]) == ("app.jobs.poll", "300s")
+    assert (poll.job["overlap"], poll.job["misfire"]) == (
+        "allow",
+        "fire_all",
+    ) and "max_instances" in poll.notes[0]
+    # APScheduler does not renumber the days of a crontab: 1 is its Tuesday.
+    assert monday.job is not None and monday.job["cron"] == "0 9 * * 2"
+    assert once.job is not None and once.job["run_at"] == "2030-01-01T12:00:00+01:00"
+    assert "misfire_grace_s" not in once.job
+    assert both.job is None and chosen.job is None and "chosen" in str(chosen.refused)
+    assert tidy.job is not None and (tidy.job["task"], tidy.job["every"]) == ("tidy", "7200s")
+
+
+def test_a_dump_of_apscheduler_is_read() -> None:
+    found = read_apscheduler_dump(msgspec.json.decode(DUMP.read_bytes()), None, NOW_MS)
+    jobs = {entry.source: entry.job for entry in found if entry.job is not None}
+    crons = {source: job["cron"] for source, job in jobs.items() if "cron" in job}
+    assert crons == {
+        "job seconds": "*/10 * * * * *",
+        "job weekdays": "0 9 * * 1,2,3,4,5",
+        "job third friday": "0 0 * * 5#3",
+        "job month end": "30 3 L * *",
+    }
+    assert {job["time_zone"] for job in jobs.values() if "cron" in job} == {"Europe/Berlin"}
+    assert jobs["job no args"]["start_at"] == "2030-01-01T00:00:00+01:00"
+    assert jobs["job once"]["run_at"] == "2030-01-01T12:00:00+01:00"
+    assert [entry.source for entry in found if entry.job is None] == ["job both"]
+
+
+class Weapon:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (print, ("it was run",))
+
+
+def test_a_pickle_is_looked_at_and_never_brought_to_life(capsys: pytest.CaptureFixture[str]) -> None:
+    found = looked_at(b64encode(pickle.dumps(Weapon())).decode())
+    assert isinstance(found, Inert) and (found.origin, found.args) == ("builtins.print", ("it was run",))
+    assert capsys.readouterr().out == ""
+    for broken in ("!", "gAWV", b64encode(b"\x80\x05.").decode(), "A" * 70_000):
+        with pytest.raises(UnreadableError):
+            looked_at(broken)

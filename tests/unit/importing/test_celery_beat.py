@@ -1,0 +1,116 @@
+"""What becomes of Celery's beat schedules, of which nothing is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shardwheel.errors import UsageError
+from shardwheel.importing.celery_beat import read_celery_beat
+from shardwheel.importing.celery_dump import read_celery_dump
+from shardwheel.importing.imported import Imported
+
+NOW_MS = 1_794_900_000_000  # November 2026
+
+FILE = """
+import os
+from datetime import timedelta
+from celery import Celery
+from celery.schedules import crontab, schedule, solar
+
+HOUR = 60 * 60
+os.remove("everything")           # never run
+app = Celery("x")
+app.conf.timezone = "Europe/London"
+app.conf.beat_schedule = {
+    "morning": {"task": "mail.digest", "schedule": crontab(minute=30, hour=7, day_of_week="mon-fri"),
+                "args": (16, "a"), "options": {"queue": "fast", "expires": 15.0}},
+    "often": {"task": "poll", "schedule": 30.0, "kwargs": {"deep": True}},
+    "delta": {"task": "poll", "schedule": timedelta(minutes=5) + timedelta(seconds=1)},
+    "hourly": {"task": "poll", "schedule": schedule(run_every=HOUR)},
+    "both": {"task": "poll", "schedule": crontab(0, 0, day_of_month="1-7", day_of_week=1)},
+    "sun": {"task": "poll", "schedule": solar("sunset", -37.8, 144.9)},
+    "secret": {"task": os.environ["TASK"], "schedule": 10},
+    **OTHERS,
+}
+app.conf.beat_schedule["later"] = {"task": "late", "schedule": crontab(hour=[1, 2], minute=0)}
+
+@app.on_after_configure.connect
+def setup(sender, **kwargs):
+    sender.add_periodic_task(10.0, poll.s("hello"), name="every 10")
+"""
+
+
+def by_source(found: list[Imported]) -> dict[str, Imported]:
+    return {entry.source.split(": ", 1)[-1]: entry for entry in found}
+
+
+def test_a_file_is_read_and_not_run() -> None:
+    found = by_source(read_celery_beat(FILE, "tasks.py", None, NOW_MS))
+    morning = found["'morning'"]
+    assert morning.job == {
+        "task": "mail.digest",
+        "name": "morning",
+        "params": {"args": [16, "a"], "kwargs": {}},
+        "cron": "30 7 * * mon-fri",
+        "time_zone": "Europe/London",
+        "not_after_s": 15.0,
+    }
+    assert any("queue=fast" in note for note in morning.notes)
+    assert _job(found, "'often'") == {
+        "task": "poll", "name": "often", "params": {"deep": True}, "every": "30s"
+    }  # fmt: skip
+    assert _job(found, "'delta'")["every"] == "301s" and _job(found, "'hourly'")["every"] == "3600s"
+    assert _job(found, "'later'")["cron"] == "0 1,2 * * *"
+    assert _job(found, "add_periodic_task")["params"] == {"args": ["hello"], "kwargs": {}}
+
+
+def _job(found: dict[str, Imported], source: str) -> dict[str, Any]:
+    job = found[source].job
+    assert job is not None, found[source].refused
+    return job
+
+
+def test_what_can_not_be_known_is_said() -> None:
+    found = by_source(read_celery_beat(FILE, "tasks.py", None, NOW_MS))
+    assert "match both" in str(found["'both'"].refused)
+    assert "solar" in str(found["'sun'"].refused)
+    assert "os.environ['TASK']" in str(found["'secret'"].refused)
+    assert any("**OTHERS" in str(entry.refused) for entry in found.values())
+    with pytest.raises(UsageError, match="not Python"):
+        read_celery_beat("beat_schedule = {", "tasks.py", None, NOW_MS)
+
+
+def test_a_dump_of_django_celery_beat() -> None:
+    def row(model: str, pk: int, **fields: Any) -> dict[str, Any]:
+        return {"model": f"django_celery_beat.{model}", "pk": pk, "fields": fields}
+
+    dump = [
+        row("intervalschedule", 1, every=10, period="minutes"),
+        row("crontabschedule", 4, minute="0", hour="4", day_of_week="*", day_of_month="*",
+            month_of_year="*", timezone="Asia/Tokyo"),
+        row("clockedschedule", 2, clocked_time="2030-01-01T00:00:00Z"),
+        row("solarschedule", 1, event="sunset"),
+        row("periodictask", 1, name="cleanup", task="celery.backend_cleanup", crontab=4),
+        row("periodictask", 2, name="poll", task="poll", interval=1, args="[]", kwargs='{"a": 1}',
+            enabled=True, one_off=True),
+        row("periodictask", 3, name="night", task="night", crontab=4, args="[1]", kwargs="{}"),
+        row("periodictask", 4, name="once", task="once", clocked=2, args="[]", kwargs="{}"),
+        row("periodictask", 5, name="off", task="off", interval=1, enabled=False),
+        row("periodictask", 6, name="dusk", task="dusk", solar=1),
+        row("periodictask", 7, name="lost", task="lost", interval=99),
+    ]  # fmt: skip
+    poll, night, once, off, dusk, lost = read_celery_dump(dump, None, NOW_MS)
+    assert poll.job == {
+        "task": "poll", "name": "poll", "params": {"a": 1}, "every": "600s", "max_runs": 1
+    }  # fmt: skip
+    assert night.job is not None and (night.job["cron"], night.job["time_zone"]) == (
+        "0 4 * * *",
+        "Asia/Tokyo",
+    )
+    assert once.job is not None and once.job["run_at"] == "2030-01-01T00:00:00Z"
+    reasons = [str(entry.refused) for entry in (off, dusk, lost)]
+    assert "disabled" in reasons[0] and "sun" in reasons[1] and "not in the dump" in reasons[2]
+    with pytest.raises(UsageError, match="no dump"):
+        read_celery_dump([{"a": 1}], None, NOW_MS)
