@@ -9,6 +9,7 @@ import pytest
 
 from shardwheel.api.app import ROUTES
 from shardwheel.api.route import Route
+from tests.integration.api.cluster import SECOND
 from tests.integration.api.rig import Rig
 
 pytestmark = pytest.mark.servers
@@ -19,6 +20,7 @@ BODIES: dict[str, Any] = {
     "POST /dead-letters:redrive": {"all": True},
     "POST /dead-letters:discard": {"all": True},
     "POST /executions/{id}:cancel": {},
+    "POST /partitions/{id}:move": {"to": SECOND},
 }
 
 
