@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from shardwheel.dag_run import Ended, Readiness, TaskStand
-from shardwheel.execution import TERMINAL_STATES, Resolved, Settled
+from shardwheel.dag_run import Ended, Readiness
+from shardwheel.execution import Resolved, Settled
 from shardwheel.memory import claim_statements, rows
 from shardwheel.memory.claim_statements import Chosen
 from shardwheel.memory.connection import STATEMENTS, Given, Written
@@ -329,11 +329,3 @@ def told_twice() -> Sequence[Any]:
         return taken
 
     return [statement_replaced("dag_take_put_off", kept)]
-
-
-@mutant("a run counts what it has not been told of")
-def untold_counts() -> Sequence[Any]:
-    def is_over(task: TaskStand) -> bool:
-        return task.state in TERMINAL_STATES and not task.is_pending
-
-    return [patch.object(TaskStand, "is_over", property(is_over))]

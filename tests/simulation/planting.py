@@ -8,7 +8,8 @@ how DAG runs go on. Only tests can reach these switches.
 Left out, since no seed has caught them, with how many were tried: a shard that starts again under its old
 name after its death, or goes on under it when its lease is gone (60 each; every claim bumps the epoch, which
 may be why), an epoch that is bumped without a comparison (40), a sweep that waits for a result which was lost
-with Kafka's data (40), a claim that looks at one message of an id alone (100; test_claim.py has that one).
+with Kafka's data (40), a claim that looks at one message of an id alone (100; test_claim.py has that one), a
+DAG run that counts what it has not been told of (75; tests/contract/test_dag_put_off.py has that one).
 """
 
 from __future__ import annotations
