@@ -19,7 +19,7 @@ from tests.unit.bench.contract import assert_contract
 FIELDS = {
     *("connections", "batch100_p50_ms", "batch100_p99_ms", "batch_jobs_per_s"),
     *("status_p50_ms", "status_p99_ms", "status_per_s", "in_wheel_p99_ms", "in_wheel_without_poke_max_ms"),
-    *("bare_insert_per_s", "ratio", "machine"),
+    *("bare_insert_per_s", "ratio", "machine", "batch_size", "batch_connections"),
 }
 
 
