@@ -25,6 +25,7 @@ from shardwheel.commands.job_files import apply, export
 from shardwheel.commands.job_times import next_times
 from shardwheel.commands.migrate import migrate
 from shardwheel.commands.partition import app as partition_app
+from shardwheel.commands.producer import app as producer_app
 from shardwheel.commands.profile import app as profile_app
 from shardwheel.commands.rebalance import app as rebalance_app
 from shardwheel.commands.rebase import rebase
@@ -89,6 +90,7 @@ verb(app)(top)
 app.add_typer(import_app, name="import")
 app.command()(api)
 app.add_typer(token_app, name="token")
+app.add_typer(producer_app, name="producer")
 app.add_typer(profile_app, name="profile")
 app.add_typer(bench_app, name="bench")
 app.command()(migrate)

@@ -11,11 +11,10 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from shardwheel.client.bridge import Bridge
 from shardwheel.client.everything import Everything
 from shardwheel.client.method import Listing
 from shardwheel.client.pages import Pages
-from shardwheel.client.script import Done, Lost, Pause, Reply, Script, Send, Step, Work, advance
+from shardwheel.client.script import Done, Lost, Pause, Query, Reply, Script, Send, Step, advance
 from shardwheel.client.sending import lost, reply_of, request_of
 
 T = TypeVar("T")
@@ -62,9 +61,8 @@ class AsyncClient(Everything):
                 return await self._send(step)
             case Pause(seconds):
                 await anyio.sleep(seconds)
-            case Work(conn, work):
-                bridged = Bridge(conn) if inspect.iscoroutinefunction(conn.execute) else conn
-                return await anyio.to_thread.run_sync(work, bridged)
+            case Query():
+                return await self._query(step)
         return None
 
     async def _send(self, send: Send) -> Reply | Lost:
@@ -75,6 +73,15 @@ class AsyncClient(Everything):
             return reply_of(await self._http.send(request))
         except httpx.TransportError as error:
             return lost(error)
+
+    async def _query(self, query: Query) -> list[Any]:
+        """A plain connection is used in a thread."""
+        # Who only speaks HTTP needs no database driver.
+        from shardwheel.client.own_transaction import fetch, fetch_async
+
+        if inspect.iscoroutinefunction(query.conn.execute):
+            return await fetch_async(query)
+        return await anyio.to_thread.run_sync(fetch, query)
 
     def _now_s(self) -> float:
         return anyio.current_time()

@@ -14,7 +14,7 @@ import httpx
 from shardwheel.client.everything import Everything
 from shardwheel.client.method import Listing
 from shardwheel.client.pages import Pages
-from shardwheel.client.script import Done, Lost, Pause, Reply, Script, Send, Step, Work, advance
+from shardwheel.client.script import Done, Lost, Pause, Query, Reply, Script, Send, Step, advance
 from shardwheel.client.sending import lost, reply_of, request_of
 from shardwheel.errors import UsageError
 
@@ -62,10 +62,8 @@ class Client(Everything):
                 return self._send(step)
             case Pause(seconds):
                 time.sleep(seconds)
-            case Work(conn, work):
-                if inspect.iscoroutinefunction(conn.execute):
-                    raise UsageError("conn: is asynchronous; use AsyncClient", field="conn")
-                return work(conn)
+            case Query():
+                return self._query(step)
         return None
 
     def _send(self, send: Send) -> Reply | Lost:
@@ -78,6 +76,14 @@ class Client(Everything):
             return reply_of(http.send(request))
         except httpx.TransportError as error:
             return lost(error)
+
+    def _query(self, query: Query) -> list[Any]:
+        # Who only speaks HTTP needs no database driver.
+        from shardwheel.client.own_transaction import fetch
+
+        if inspect.iscoroutinefunction(query.conn.execute):
+            raise UsageError("conn: is asynchronous; use AsyncClient", field="conn")
+        return fetch(query)
 
     def _now_s(self) -> float:
         return time.monotonic()

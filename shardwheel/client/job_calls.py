@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shardwheel.client.answers import Answer, Backfilled, Job, ResumedJob, Triggered
 from shardwheel.client.calls import Calls, fields, part, words
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Duration, JobEdit, JobFields, NewJob, RunFields, Time
-from shardwheel.client.script import Script, Work
+from shardwheel.client.script import Script
 from shardwheel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ class JobCalls(Calls):
         """Store a job: `create_job("email.send", {"to": "a@b.c"}, cron="0 9 * * 1-5")`.
 
         With `conn`, your own psycopg connection, it is a row of your transaction: there when you commit, and
-        gone when you roll back. No HTTP then; its tenant is the client's.
+        gone when you roll back. No HTTP then; its tenant is the client's, and your login must be allowed to
+        store jobs for it (`shardctl producer grant`).
         """
         posted = fields(task=task, params=params, idempotency_key=idempotency_key, **more)
         return self._create(posted, conn)
@@ -162,11 +162,7 @@ class JobCalls(Calls):
     def _create(self, posted: dict[str, Any], conn: OwnConnection | None) -> Script[Job]:
         if conn is None:
             return self._ask("POST", "/jobs", Job, body=self._keyed(posted))
-        return self._store(posted, conn)
-
-    def _store(self, posted: dict[str, Any], conn: OwnConnection) -> Script[Job]:
         # Who only speaks HTTP needs no database driver.
         from shardwheel.client.own_transaction import store
 
-        job: Job = yield Work(conn, partial(store, tenant=self._tenant, posted=posted))
-        return job
+        return store(conn, tenant=self._tenant, posted=posted)

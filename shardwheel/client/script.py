@@ -9,7 +9,7 @@ So what is retried, and how one waits for a run, is written once and tested with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -29,11 +29,12 @@ class Pause(NamedTuple):
     seconds: float
 
 
-class Work(NamedTuple):
-    """Something to do with the caller's own connection; answered with what it returns."""
+class Query(NamedTuple):
+    """A statement in the transaction of the caller's own connection; answered with its rows, as tuples."""
 
     conn: Any
-    work: Callable[[Any], Any]
+    statement: bytes
+    parameters: Mapping[str, Any]
 
 
 class Reply(NamedTuple):
@@ -52,7 +53,7 @@ class Lost(NamedTuple):
     maybe_sent: bool
 
 
-Step: TypeAlias = Send | Pause | Work
+Step: TypeAlias = Send | Pause | Query
 Script: TypeAlias = Generator[Step, Any, T]
 
 

@@ -28,11 +28,6 @@ class Stored(NamedTuple):
     is_new: bool
 
 
-def create_job_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> bytes:
-    """Create a job, or find the one that this idempotency key made; without a key, just create it."""
-    return store_once(conn, tenant_id, posting).job_id
-
-
 def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
     def make() -> bytes:
         return store_jobs(conn, tenant_id, [posting])[0]

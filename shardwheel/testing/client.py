@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from shardwheel.client import Client
+from shardwheel.client.answers import Job
 from shardwheel.client.failing import status_of
-from shardwheel.client.script import Lost, Pause, Reply, Send, Step, Work
+from shardwheel.client.script import Lost, Pause, Reply, Script, Send, Step
 from shardwheel.errors import UsageError
 from shardwheel.testing.engine import Engine
 from shardwheel.testing.routes import answer
@@ -27,9 +28,10 @@ class MemoryClient(Client):
             case Pause(seconds):
                 self._engine.run_until(self._engine.now_ms + max(1, round(seconds * 1000)))
                 return None
-            case Work(_, work):
-                return self._engine.transact(work)
         return super()._do(step)
+
+    def _create(self, posted: dict[str, Any], conn: object) -> Script[Job]:
+        return super()._create(posted, None)
 
     def _send(self, send: Send) -> Reply | Lost:
         try:

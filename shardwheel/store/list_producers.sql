@@ -1,0 +1,1 @@
+SELECT login, tenant_id, tasks FROM shardwheel.producers ORDER BY login, tenant_id

@@ -1,0 +1,1 @@
+DELETE FROM shardwheel.producers WHERE login = %(login)s AND tenant_id = %(tenant_id)s
