@@ -111,6 +111,7 @@ class FanOut(View):
     items: int | None
     open: int | None
     failed: int | None
+    skipped: int | None
 
 
 class RunTask(View):

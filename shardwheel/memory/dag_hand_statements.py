@@ -127,12 +127,18 @@ def dag_close_fans(transaction: Transaction, given: Given) -> list[Any]:
     closed = []
     for key, fan in list(transaction.rows(DAG_FANS)):
         if fan.dag_run_id == given["run_id"] and fan.open_items > 0:
-            failed = sum(_has_failed(row, fan) for row in executions_of(transaction, fan.dag_run_id))
-            transaction.put(DAG_FANS, key, fan._replace(open_items=0, failed_items=failed))
-            closed.append((fan.dag_run_id, fan.task_id, 0, failed))
+            items = [row for row in executions_of(transaction, fan.dag_run_id) if _is_item(row, fan)]
+            failed = sum(_has_failed(row) for row in items)
+            skipped = sum(row.state == "skipped" and not _has_failed(row) for row in items)
+            ended = fan._replace(open_items=0, failed_items=failed, skipped_items=skipped)
+            transaction.put(DAG_FANS, key, ended)
+            closed.append((fan.dag_run_id, fan.task_id, *ended[3:]))
     return closed
 
 
-def _has_failed(row: Execution, fan: DagFan) -> bool:
-    is_item = row.job_id == fan.task_id and row.item_no is not None
-    return is_item and (row.state in ("dead", "cancelled") or row.reason == "run_failed")
+def _is_item(row: Execution, fan: DagFan) -> bool:
+    return row.job_id == fan.task_id and row.item_no is not None
+
+
+def _has_failed(row: Execution) -> bool:
+    return row.state in ("dead", "cancelled") or row.reason == "run_failed"

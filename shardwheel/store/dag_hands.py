@@ -133,9 +133,9 @@ def _mend(
     }
 
     def mend(resolution: Resolution) -> None:
+        conn.execute(sql("dag_mend"), given)
         if task.fan_out:
             resolution.stop_items(run, task.task_id)
-        conn.execute(sql("dag_mend"), given)
         if task.is_over:
             resolution.requeue(run, hand.actor, task_ids=[])
         else:

@@ -136,8 +136,8 @@ class Resolution:
         self.follow(self._stop(run, None, state, reason))
 
     def stop_items(self, run: Run, task_id: bytes) -> None:
-        """Items of a fan-out that somebody ended by hand: none of them is needed any more."""
-        self._stop(run, task_id, "cancelled", "not_needed")
+        """Items of a fan-out that somebody has ended by hand: none of them is needed any more."""
+        end_items(self._conn, self._runs, self._stop(run, task_id, "cancelled", "not_needed"))
 
     def cancel_items(self, run_id: bytes, task_id: bytes) -> None:
         """A fan-out is cancelled: its items are. (A task without items has none that wait.)"""

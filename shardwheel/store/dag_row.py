@@ -135,9 +135,15 @@ class RunTaskRow(NamedTuple):
     items: int | None
     open_items: int | None
     failed_items: int | None
+    skipped_items: int | None
 
     def as_read(self, task: Mapping[str, Any], run_state: str) -> dict[str, Any]:
-        fan_out = {"items": self.items, "open": self.open_items, "failed": self.failed_items}
+        fan_out = {
+            "items": self.items,
+            "open": self.open_items,
+            "failed": self.failed_items,
+            "skipped": self.skipped_items,
+        }
         return {
             "id": text_of(self.task_id),
             "key": self.key,

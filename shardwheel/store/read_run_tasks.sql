@@ -6,7 +6,7 @@ WITH latest AS MATERIALIZED (
    ORDER BY x.job_id, x.created_at DESC, x.execution_id DESC
 )
 SELECT t.task_key, uuid_send(t.task_id), uuid_send(x.execution_id), x.state, x.reason, x.attempt, x.failures, shardwheel.ms(x.started_at),
-       shardwheel.ms(x.ended_at), x.duration_ms, x.output, f.items, f.open_items, f.failed_items
+       shardwheel.ms(x.ended_at), x.duration_ms, x.output, f.items, f.open_items, f.failed_items, f.skipped_items
   FROM shardwheel.dag_tasks AS t
   LEFT JOIN latest AS x ON x.job_id = t.task_id
   LEFT JOIN shardwheel.dag_fans AS f ON f.dag_run_id = %(dag_run_id)s AND f.task_id = t.task_id

@@ -98,7 +98,7 @@ def _task(engine: Engine, run: DagRun, task: dict[str, Any], task_id: bytes) -> 
     ]
     row = rows[0] if rows else None
     fan = engine.server.tables[DAG_FANS].get((run.dag_run_id, task_id))
-    fans = (None, None, None) if fan is None else (fan.items, fan.open_items, fan.failed_items)
+    fans = (None,) * 4 if fan is None else fan[2:]
     if row is None:
         nothing = (None,) * 9
         return RunTaskRow(task["key"], task_id, *nothing, *fans).as_read(task, run.state)
