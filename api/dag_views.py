@@ -27,7 +27,7 @@ class DagRead(View):
     backoff: dict[str, Any]
     misfire: str
     misfire_grace_s: float
-    catchup_window: Duration
+    catchup_window: str
     overlap: str
     not_after_s: float | None
     partition: int
@@ -130,6 +130,9 @@ class RunTask(View):
     ended_at: At | None
     duration_ms: int | None
     output: Any
+    output_left_out: Annotated[
+        bool, Meta(description="The run's outputs are over 1 MiB: read this one by its execution.")
+    ]
     fan_out: FanOut | None
 
 

@@ -7,7 +7,17 @@ from typing import Any
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.dag_rows import DAG_FANS, DAG_PUT_OFF, DAG_RUNS, DAG_TASKS, DagFan, DagRun
 from shardwheel.memory.dag_statements import edges_of, executions_of
-from shardwheel.memory.rows import EXECUTIONS, UNFINISHED, Execution, executions, put_execution, whole_now_ms
+from shardwheel.memory.hold_rows import OVERLAP_SLOTS
+from shardwheel.memory.rows import (
+    EXECUTIONS,
+    JOBS,
+    UNFINISHED,
+    Execution,
+    executions,
+    put_execution,
+    whole_now_ms,
+)
+from shardwheel.memory.slots import Wanted, take_job_slots
 from shardwheel.memory.transaction import Transaction
 
 _DOOMED = ("deleted", "expired")
@@ -50,6 +60,23 @@ def dag_mend(transaction: Transaction, given: Given) -> list[Any]:
 def write_audit(transaction: Transaction, given: Given) -> list[Any]:
     """Nobody reads the audit in memory."""
     return [Written()]
+
+
+@statement("dag_take_slots")
+def dag_take_slots(transaction: Transaction, given: Given) -> list[Any]:
+    runs: list[DagRun] = [transaction.get(DAG_RUNS, run_id) for run_id in given["run_ids"]]
+    wanted = [run for run in runs if transaction.get(JOBS, run.dag_id).row.overlap != "allow"]
+    for run in wanted:
+        row: Execution = transaction.get(EXECUTIONS, run.dag_run_id)
+        put_execution(transaction, row._replace(slotted=True))
+    take_job_slots(transaction, [Wanted(run.dag_run_id, run.dag_id, run.partition) for run in wanted])
+    return [(run.dag_run_id, run.dag_id) for run in wanted]
+
+
+@statement("dag_slots_taken")
+def dag_slots_taken(transaction: Transaction, given: Given) -> list[Any]:
+    found = [transaction.get(OVERLAP_SLOTS, dag_id) for dag_id in given["dag_ids"]]
+    return [(slot.job_id, slot.execution_id) for slot in found if slot is not None]
 
 
 @statement("dag_run_of")

@@ -143,7 +143,9 @@ def _end_of(run: Run, task_id: bytes, failed_items: int, skipped_items: int) -> 
     waits for all items must not run without one of them."""
     if not failed_items:
         is_whole = not skipped_items
-        return NewTask(run, task_id, "succeeded") if is_whole else NewTask(run, task_id, "skipped", ITEM_SKIPPED)
+        return (
+            NewTask(run, task_id, "succeeded") if is_whole else NewTask(run, task_id, "skipped", ITEM_SKIPPED)
+        )
     if run.state == "cancelled":
         return NewTask(run, task_id, "cancelled", "cancelled")
     return NewTask(run, task_id, "dead", ITEM_FAILED)

@@ -33,8 +33,6 @@ from tests.simulation.notes import HANDS
 class DagUmpire:
     def __init__(self, server: MemoryPostgres) -> None:
         self._server = server
-        # Runs that went on after their end, by somebody's hand: they have no slot of their DAG any more.
-        self.reopened: set[bytes] = set()
         self.seen: list[ViolationError] = []
 
     def committed(self, old: Written, new: Written) -> None:
@@ -45,8 +43,6 @@ class DagUmpire:
             before = old[rows.EXECUTIONS][key]
             if row.dag_run_id is not None:
                 self._check_change(runs[row.dag_run_id], before, row)
-            if key in runs and _is_over(before) and row.state == "running":
-                self.reopened.add(key)
         for run_id, seen in runs.items():
             self._look(seen)
             self._check_deaths(seen, _newly_over(run_id, old, new))
