@@ -35,7 +35,7 @@ DAG: dict[str, Any] = {
     "backoff": {"kind": "exponential", "base_s": 30, "factor": 2, "max_s": 1800, "jitter": 0.1},
     "misfire": "fire_last",
     "misfire_grace_s": 60.0,
-    "catchup_window": 3600.0,
+    "catchup_window": "3600s",
     "overlap": "allow",
     "not_after_s": None,
     "partition": 17,
@@ -83,6 +83,7 @@ _RUN_TASK: dict[str, Any] = {
     "ended_at": None,
     "duration_ms": None,
     "output": None,
+    "output_left_out": False,
     "fan_out": None,
 }
 RUN_WITH_TASKS = RUN | {"dag": "etl", "policy": "continue", "tasks": [_RUN_TASK]}

@@ -92,7 +92,8 @@ ROUTES = (
         "/dags/{id}/runs/{run}",
         get,
         "Read a run with what became of each task",
-        "In the order in which they were posted. Also of one that has not begun yet.",
+        "In the order in which they were posted. Also of one that has not begun yet. Of outputs of more than "
+        "1 MiB together the last ones, by key, are left out: `GET /executions/{id}` has each.",
         dag_views.RunWithTasks,
         dag_examples.RUN_WITH_TASKS,
     ),

@@ -27,7 +27,7 @@ class DagRead(View):
     backoff: dict[str, Any]
     misfire: str
     misfire_grace_s: float
-    catchup_window: Duration
+    catchup_window: str
     overlap: str
     not_after_s: float | None
     partition: int
@@ -111,6 +111,7 @@ class FanOut(View):
     items: int | None
     open: int | None
     failed: int | None
+    skipped: int | None
 
 
 class RunTask(View):
@@ -129,6 +130,9 @@ class RunTask(View):
     ended_at: At | None
     duration_ms: int | None
     output: Any
+    output_left_out: Annotated[
+        bool, Meta(description="The run's outputs are over 1 MiB: read this one by its execution.")
+    ]
     fan_out: FanOut | None
 
 

@@ -12,6 +12,7 @@ from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
 from shardwheel.explanation import Facts
 from shardwheel.ids import id_of
+from shardwheel.metrics import tell_run_ends
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
 from shardwheel.store.explain import read_facts
@@ -75,8 +76,9 @@ async def _facts(ask: Ask) -> Facts:
 async def cancel(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.CancelBody)
     job_id = None if wish.job_id is None else id_of(wish.job_id, field="job_id")
-    outcome = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
-    return Reply({"outcome": outcome})
+    cancelled = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
+    tell_run_ends(cancelled.resolved.ends)
+    return Reply({"outcome": cancelled.outcome})
 
 
 def _wanted(ask: Ask, **more: Any) -> ExecutionFilter:

@@ -21,6 +21,7 @@ from shardwheel.commands.execution import app as execution_app
 from shardwheel.commands.explain import explain
 from shardwheel.commands.importing import app as import_app
 from shardwheel.commands.job import app as job_app
+from shardwheel.commands.job_edges import depend
 from shardwheel.commands.job_files import apply, export
 from shardwheel.commands.job_times import next_times
 from shardwheel.commands.migrate import migrate
@@ -65,6 +66,7 @@ app.add_typer(execution_app, name="execution")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(audit_app, name="audit")
 verb(job_app, "next")(next_times)
+verb(job_app)(depend)
 verb(job_app)(export)
 verb(job_app)(apply)
 app.add_typer(task_app, name="task")

@@ -135,6 +135,12 @@ def shown_time(at_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def shown_duration(seconds: float) -> str:
+    """As one would post it."""
+    whole_ms = round(seconds * 1000)
+    return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
+
+
 def agreed(question: str) -> bool:
     """Whether somebody at the terminal says yes; without a terminal nobody does."""
     try:

@@ -123,7 +123,13 @@ def skip_words(facts: Facts, reason: str) -> tuple[str, str]:
         ),
         "upstream_skipped": (
             "a parent of it was skipped in this run.",
-            "See the run's tasks: `shardctl dag run show RUN`; to let it run: `shardctl dag rerun RUN`.",
+            "See the run's tasks: `shardctl dag run show RUN`; to let it run, say that the parent is done, "
+            "or not needed: `shardctl dag force-complete RUN PARENT`, `shardctl dag skip RUN PARENT`.",
+        ),
+        "item_skipped": (
+            "an item of it was skipped in this run (expired, or its job was deleted), and none failed.",
+            f"See its items: `shardctl execution list --job {facts.job_text}`; to let its children run all "
+            "the same: `shardctl dag force-complete RUN TASK`, `shardctl dag skip RUN TASK`.",
         ),
         "run_failed": (
             "another task of its run failed, and its DAG's policy is fail_fast.",

@@ -49,7 +49,7 @@ class Dag(Answer, frozen=True, kw_only=True):
     backoff: dict[str, Any] = msgspec.field(default_factory=dict)
     misfire: str
     misfire_grace_s: float
-    catchup_window: str | float
+    catchup_window: str
     overlap: str
     not_after_s: float | None = None
     cron: str | None = None
@@ -82,6 +82,7 @@ class RunTask(Answer, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     duration_ms: int | None = None
     output: Any = None
+    output_left_out: bool = False
     fan_out: dict[str, int | None] | None = None
 
 

@@ -46,6 +46,9 @@ class Api:
     def patch(self, path: str, *ids: str, body: dict[str, Any]) -> Any:
         return self._client.request("PATCH", _filled(path, ids), body=body, repeatable=True)
 
+    def put(self, path: str, *ids: str) -> Any:
+        return self._client.request("PUT", _filled(path, ids))
+
     def delete(self, path: str, *ids: str) -> Any:
         return self._client.request("DELETE", _filled(path, ids))
 

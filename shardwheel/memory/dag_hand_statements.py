@@ -7,7 +7,17 @@ from typing import Any
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.dag_rows import DAG_FANS, DAG_PUT_OFF, DAG_RUNS, DAG_TASKS, DagFan, DagRun
 from shardwheel.memory.dag_statements import edges_of, executions_of
-from shardwheel.memory.rows import EXECUTIONS, UNFINISHED, Execution, executions, put_execution, whole_now_ms
+from shardwheel.memory.hold_rows import OVERLAP_SLOTS
+from shardwheel.memory.rows import (
+    EXECUTIONS,
+    JOBS,
+    UNFINISHED,
+    Execution,
+    executions,
+    put_execution,
+    whole_now_ms,
+)
+from shardwheel.memory.slots import Wanted, take_job_slots
 from shardwheel.memory.transaction import Transaction
 
 _DOOMED = ("deleted", "expired")
@@ -50,6 +60,23 @@ def dag_mend(transaction: Transaction, given: Given) -> list[Any]:
 def write_audit(transaction: Transaction, given: Given) -> list[Any]:
     """Nobody reads the audit in memory."""
     return [Written()]
+
+
+@statement("dag_take_slots")
+def dag_take_slots(transaction: Transaction, given: Given) -> list[Any]:
+    runs: list[DagRun] = [transaction.get(DAG_RUNS, run_id) for run_id in given["run_ids"]]
+    wanted = [run for run in runs if transaction.get(JOBS, run.dag_id).row.overlap != "allow"]
+    for run in wanted:
+        row: Execution = transaction.get(EXECUTIONS, run.dag_run_id)
+        put_execution(transaction, row._replace(slotted=True))
+    take_job_slots(transaction, [Wanted(run.dag_run_id, run.dag_id, run.partition) for run in wanted])
+    return [(run.dag_run_id, run.dag_id) for run in wanted]
+
+
+@statement("dag_slots_taken")
+def dag_slots_taken(transaction: Transaction, given: Given) -> list[Any]:
+    found = [transaction.get(OVERLAP_SLOTS, dag_id) for dag_id in given["dag_ids"]]
+    return [(slot.job_id, slot.execution_id) for slot in found if slot is not None]
 
 
 @statement("dag_run_of")
@@ -127,12 +154,18 @@ def dag_close_fans(transaction: Transaction, given: Given) -> list[Any]:
     closed = []
     for key, fan in list(transaction.rows(DAG_FANS)):
         if fan.dag_run_id == given["run_id"] and fan.open_items > 0:
-            failed = sum(_has_failed(row, fan) for row in executions_of(transaction, fan.dag_run_id))
-            transaction.put(DAG_FANS, key, fan._replace(open_items=0, failed_items=failed))
-            closed.append((fan.dag_run_id, fan.task_id, 0, failed))
+            items = [row for row in executions_of(transaction, fan.dag_run_id) if _is_item(row, fan)]
+            failed = sum(_has_failed(row) for row in items)
+            skipped = sum(row.state == "skipped" and not _has_failed(row) for row in items)
+            ended = fan._replace(open_items=0, failed_items=failed, skipped_items=skipped)
+            transaction.put(DAG_FANS, key, ended)
+            closed.append((fan.dag_run_id, fan.task_id, *ended[3:]))
     return closed
 
 
-def _has_failed(row: Execution, fan: DagFan) -> bool:
-    is_item = row.job_id == fan.task_id and row.item_no is not None
-    return is_item and (row.state in ("dead", "cancelled") or row.reason == "run_failed")
+def _is_item(row: Execution, fan: DagFan) -> bool:
+    return row.job_id == fan.task_id and row.item_no is not None
+
+
+def _has_failed(row: Execution) -> bool:
+    return row.state in ("dead", "cancelled") or row.reason == "run_failed"

@@ -80,6 +80,7 @@ class DagFan(NamedTuple):
     items: int
     open_items: int
     failed_items: int = 0
+    skipped_items: int = 0
 
 
 class DagPutOff(NamedTuple):

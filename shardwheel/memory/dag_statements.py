@@ -262,13 +262,18 @@ def dag_open_fan(transaction: Transaction, given: Given) -> list[Any]:
 @statement("dag_fan_down")
 def dag_fan_down(transaction: Transaction, given: Given) -> list[Any]:
     touched = {}
-    for run_id, task_id, failed in zip(given["run_ids"], given["task_ids"], given["failed"], strict=True):
+    names = ("run_ids", "task_ids", "failed", "skipped")
+    for run_id, task_id, failed, skipped in zip(*(given[name] for name in names), strict=True):
         fan: DagFan | None = transaction.get(DAG_FANS, (run_id, task_id))
         if fan is None:
             continue
-        fan = fan._replace(open_items=fan.open_items - 1, failed_items=fan.failed_items + failed)
+        fan = fan._replace(
+            open_items=fan.open_items - 1,
+            failed_items=fan.failed_items + failed,
+            skipped_items=fan.skipped_items + skipped,
+        )
         transaction.put(DAG_FANS, (run_id, task_id), fan)
-        touched[run_id, task_id] = (run_id, task_id, fan.open_items, fan.failed_items)
+        touched[run_id, task_id] = (run_id, task_id, *fan[3:])
     return list(touched.values())
 
 
@@ -287,8 +292,15 @@ def dag_fan_source(transaction: Transaction, given: Given) -> list[Any]:
 def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
     run_id, again = given["run_id"], []
     fans = {task.task_id for task in tasks_of(transaction, given["dag_id"], given["version"]) if task.fan_out}
+    open_fans = {
+        row.job_id
+        for row in executions_of(transaction, run_id)
+        if row.item_no is None and row.state in ("dead", "cancelled", "running")
+    }
     opened: Counter[bytes] = Counter()
     for row in executions_of(transaction, run_id):
+        if row.item_no is not None and row.job_id not in open_fans:
+            continue
         is_skipped = row.state == "skipped" and row.reason in _SKIPPED_FOR_OTHERS
         if not is_skipped and row.state not in ("dead", "cancelled"):
             continue

@@ -231,7 +231,7 @@ def insert_work(transaction: Transaction, row: Work) -> list[Any]:
 def trigger_job(transaction: Transaction, given: Given) -> list[Any]:
     for _, row in transaction.rows(EXECUTIONS):
         if (row.job_id, row.request_id, row.origin) == (given["job_id"], given["request_id"], "trigger"):
-            return [(row.execution_id,)]
+            return [(row.execution_id, False)]
     row = Execution(
         given["execution_id"],
         given["tenant_id"],
@@ -246,7 +246,7 @@ def trigger_job(transaction: Transaction, given: Given) -> list[Any]:
         params=given["params"],
     )
     put_execution(transaction, row)
-    return [(row.execution_id,)]
+    return [(row.execution_id, True)]
 
 
 @statement("lock_execution")

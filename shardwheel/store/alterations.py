@@ -17,7 +17,7 @@ from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.children import delete_child
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import delete_job, edit_job, get_job, lock_job, pause_job, read_now_ms, resume_job
-from shardwheel.store.requests import backfill_job, trigger_job
+from shardwheel.store.requests import backfill_job, trigger_once
 from shardwheel.times import refuse
 
 
@@ -99,9 +99,10 @@ def trigger(
 ) -> tuple[bytes, int]:
     """The execution's id, and the partition that has it."""
     job = _read(conn, tenant_id, job_id, by)
-    execution_id = trigger_job(conn, tenant_id, job_id, request_id, params)
+    execution_id, is_new = trigger_once(conn, tenant_id, job_id, request_id, params)
     after = {"execution_id": text_of(execution_id)} | ({} if params is None else {"params": params})
-    _record(conn, job, by.actor, "job.trigger", None, after)
+    if is_new:
+        _record(conn, job, by.actor, "job.trigger", None, after)
     return execution_id, job.partition
 
 

@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from shardwheel.errors import UsageError
 from shardwheel.ids import text_of
-from shardwheel.output import shown_time
+from shardwheel.output import shown_duration, shown_time
 from shardwheel.posting import JobPosting
 from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.audit import Actor
@@ -58,8 +58,8 @@ class Found(NamedTuple):
             if at_ms is not None and name in posted:
                 posted[name] = shown_time(at_ms)
         if "every" in posted:
-            posted["every"] = _duration(posted["every"])
-        posted["catchup_window"] = _duration(posted["catchup_window"])
+            posted["every"] = shown_duration(posted["every"])
+        posted["catchup_window"] = shown_duration(posted["catchup_window"])
         return shown | posted
 
     def _next_at(self) -> str | None:
@@ -114,11 +114,6 @@ def read_jobs(conn: Connection[Any], tenant_id: str, job_ids: Sequence[bytes]) -
     rows = conn.execute(sql("read_jobs"), parameters).fetchall()
     by_id = {row[0]: Found(JobRow._make(row[:-1]), row[-1]) for row in rows}
     return [by_id.get(job_id) for job_id in job_ids]
-
-
-def _duration(seconds: float) -> str:
-    whole_ms = round(seconds * 1000)
-    return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
 
 
 def _store_others(conn: Connection[Any], tenant_id: str, wishes: Mapping[int, Wish]) -> dict[int, Found]:

@@ -23,10 +23,11 @@ from shardwheel.store.alterations import By
 from shardwheel.store.audit import write_audit
 from shardwheel.store.dag_reading import dag_of, get_dag, get_run, require_dag
 from shardwheel.store.dag_row import DagRow
-from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag, trigger_dag
+from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.idempotency import Stored, make_once
 from shardwheel.store.jobs import get_job, lock_job
+from shardwheel.store.requests import trigger_once
 
 _Connection = Connection[Any]
 MOST_TOLD = 100
@@ -93,8 +94,9 @@ def trigger(conn: _Connection, tenant_id: str, dag_id: bytes, by: By, request_id
     """The run's id, and the partition that has it."""
     dag = get_dag(conn, tenant_id, dag_id)
     _check_tasks(by, dag.definition)
-    run_id = trigger_dag(conn, tenant_id, dag_id, request_id)
-    _record(conn, tenant_id, dag_id, by, "dag.trigger", None, {"run_id": text_of(run_id)})
+    run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id)
+    if is_new:
+        _record(conn, tenant_id, dag_id, by, "dag.trigger", None, {"run_id": text_of(run_id)})
     return run_id, dag.job.partition
 
 
@@ -122,8 +124,7 @@ def cancel(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> Resolved:
     """Begun or not."""
     if get_run(conn, tenant_id, of.run_id, of.dag_id).version is not None:
         return dag_hands.cancel_run(conn, _hand(tenant_id, by), of.run_id).resolved
-    cancel_on_record(conn, tenant_id, of.run_id, by.actor)
-    return Resolved()
+    return cancel_on_record(conn, tenant_id, of.run_id, by.actor).resolved
 
 
 def _change_state(

@@ -43,6 +43,10 @@ class Done(NamedTuple):
     changed: bool
     resolved: Resolved = Resolved()
 
+    def after(self, told: Resolved) -> Done:
+        """With what had followed before, when the run was told of what was put off."""
+        return self._replace(resolved=told.and_also(self.resolved))
+
 
 def force_complete(conn: Connection[Any], hand: Hand, run_id: bytes, key: str, output: Any = None) -> Done:
     """Say that a task is done, with this output; its children go on as if it had succeeded."""
@@ -53,12 +57,12 @@ def force_complete(conn: Connection[Any], hand: Hand, run_id: bytes, key: str, o
             f"takes {len(encoded)} bytes",
             "10 KB is the most; store it elsewhere and give a reference",
         )
-    run = _locked(conn, hand, run_id)
+    run, told = _locked(conn, hand, run_id)
     task = _task(conn, run, key)
     if task.state == "force_completed":
-        return Done(False)
+        return Done(False, told)
     _refuse_done(task)
-    return _mend(conn, hand, run, task, "force_completed", None, encoded)
+    return _mend(conn, hand, run, task, "force_completed", None, encoded).after(told)
 
 
 def skip_task(
@@ -68,17 +72,17 @@ def skip_task(
     if children not in ("run", "skip"):
         refuse("children", f"{children!r} is neither run nor skip", "say what becomes of its children")
     reason = SKIPPED_BY_HAND if children == "run" else SKIPPED_WITH_CHILDREN
-    run = _locked(conn, hand, run_id)
+    run, told = _locked(conn, hand, run_id)
     task = _task(conn, run, key)
     if (task.state, task.reason) == ("skipped", reason):
-        return Done(False)
+        return Done(False, told)
     _refuse_done(task)
-    return _mend(conn, hand, run, task, "skipped", reason, b"null")
+    return _mend(conn, hand, run, task, "skipped", reason, b"null").after(told)
 
 
 def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] | None = None) -> Done:
     """Let the run go on from its failed tasks (all, or these): what succeeded stays as it is."""
-    run = _locked(conn, hand, run_id)
+    run, told = _locked(conn, hand, run_id)
     tasks = tasks_of(conn, run).values()
     unknown = sorted(set(keys or ()) - {task.key for task in tasks})
     if unknown:
@@ -88,7 +92,7 @@ def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] 
     ]
     if not failed:
         if run.state == "running":
-            return Done(False)
+            return Done(False, told)
         raise ConflictError(f"run {text_of(run_id)} has no failed task: it {run.state}", field="run")
     return _do(
         conn,
@@ -98,20 +102,20 @@ def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] 
         {"tasks": {task.key: task.state for task in failed}},
         {"tasks": dict.fromkeys([task.key for task in failed], "queued")},
         lambda resolution: resolution.requeue(run, hand.actor, task_ids=[task.task_id for task in failed]),
-    )
+    ).after(told)
 
 
 def cancel_run(conn: Connection[Any], hand: Hand, run_id: bytes) -> Done:
     """Nothing more of the run begins, and what runs is asked to stop. One that is over stays as it is."""
-    run = _locked(conn, hand, run_id, cancelled_too=True)
+    run, told = _locked(conn, hand, run_id, cancelled_too=True)
     if run.state != "running":
-        return Done(False)
+        return Done(False, told)
 
     def cancel(resolution: Resolution) -> None:
         run.state, run.reason = "cancelled", "cancelled"
         resolution.stop(run, "cancelled", "cancelled")
 
-    return _do(conn, hand, run, "dag_run.cancel", {}, {}, cancel)
+    return _do(conn, hand, run, "dag_run.cancel", {}, {}, cancel).after(told)
 
 
 def _mend(
@@ -133,9 +137,9 @@ def _mend(
     }
 
     def mend(resolution: Resolution) -> None:
+        conn.execute(sql("dag_mend"), given)
         if task.fan_out:
             resolution.stop_items(run, task.task_id)
-        conn.execute(sql("dag_mend"), given)
         if task.is_over:
             resolution.requeue(run, hand.actor, task_ids=[])
         else:
@@ -164,14 +168,17 @@ def _do(
     return Done(True, resolved)
 
 
-def _locked(conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: bool = False) -> Run:
-    tell_runs(conn, [run_id], most=EVERY_END)
+def _locked(
+    conn: Connection[Any], hand: Hand, run_id: bytes, *, cancelled_too: bool = False
+) -> tuple[Run, Resolved]:
+    """The run, and what followed from telling it what was put off."""
+    told = tell_runs(conn, [run_id], most=EVERY_END).resolved
     run = lock_runs(conn, [run_id]).get(run_id)
     if run is None or run.tenant_id != hand.tenant_id:
         raise NotFoundError(f"there is no DAG run {text_of(run_id)}", field="run")
     if run.state == "cancelled" and not cancelled_too:
         raise ConflictError(f"run {text_of(run_id)} is cancelled: trigger the DAG for a new one", field="run")
-    return run
+    return run, told
 
 
 def _task(conn: Connection[Any], run: Run, key: str) -> TaskStand:

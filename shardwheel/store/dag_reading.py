@@ -19,6 +19,8 @@ from shardwheel.times import refuse
 
 _Connection = Connection[Any]
 _FIRST_ID, _LAST_ID = bytes(16), b"\xff" * 16
+# What a run is read with: the outputs of its tasks, as far as they fit. A single one is at most 10 KB.
+MOST_OUTPUT_BYTES = 1_048_576
 RUN_STATES = ("running", *sorted(RUN_IS_OVER))
 
 
@@ -148,6 +150,7 @@ def read_run(
         "dag_run_id": Uuid(dag_run_id),
         "dag_id": Uuid(run.dag_id),
         "version": dag.version,
+        "most_bytes": MOST_OUTPUT_BYTES,
     }
     rows = map(RunTaskRow._make, conn.execute(sql("read_run_tasks"), of_version, prepare=False))
     by_key = {task.key: task for task in rows}

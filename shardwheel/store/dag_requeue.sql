@@ -1,6 +1,6 @@
 -- The failed tasks of a run, and failed items, run again: the next attempt, as if none had failed before. Fan-outs go
 -- on with the items that failed; what never became items waits for its parent again, as does what was skipped because
--- something failed. Its run is locked, and nothing of it waits or runs that is looked at here;
+-- something failed. Items of what somebody ended by hand are not needed any more. Its run is locked, and nothing of it waits or runs that is looked at here;
 -- what the run has not been told of is not over yet.
 WITH failed AS MATERIALIZED (
   SELECT x.execution_id, x.job_id, x.item_no, x.state, x.reason, x.item_no IS NULL AND t.fan_out AS is_fan, f.task_id IS NOT NULL AS has_items
@@ -11,6 +11,9 @@ WITH failed AS MATERIALIZED (
      AND (x.state IN ('dead', 'cancelled') OR x.state = 'skipped' AND x.reason IN ('upstream_failed', 'upstream_skipped', 'run_failed'))
      AND NOT EXISTS (SELECT FROM shardwheel.dag_put_off AS p
                       WHERE p.dag_run_id = x.dag_run_id AND p.task_id = x.job_id AND p.item_no = coalesce(x.item_no, -1))
+     AND (x.item_no IS NULL OR EXISTS (SELECT FROM shardwheel.executions AS o
+                                        WHERE o.dag_run_id = x.dag_run_id AND o.job_id = x.job_id AND o.item_no IS NULL
+                                          AND o.state IN ('dead', 'cancelled', 'running')))
      AND (%(all)s OR x.job_id = ANY (%(task_ids)s::uuid[]) OR x.execution_id = ANY (%(execution_ids)s::uuid[])
           OR x.state = 'skipped' AND x.item_no IS NULL)
    ORDER BY x.execution_id

@@ -35,6 +35,7 @@ from shardwheel.execution import Resolved, RunEnd
 from shardwheel.retry import Backoff, wait_ms
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_runs import Run, edges_of, lock_runs, store_runs, tasks_of
+from shardwheel.store.dag_slots import take_slots
 from shardwheel.store.dag_tasks import NewTask, add_tasks, close_fans, end_items, fan_out
 from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.sql import is_few, sql
@@ -83,6 +84,7 @@ class Resolution:
         self._queued: set[int] = set()
         self._ends: list[RunEnd] = []
         self._failed_fast: set[bytes] = set()
+        self._reopened: set[bytes] = set()
         self._ended_before = {run.run_id for run in runs.values() if run.is_over}
 
     def follow(self, ended: Iterable[Ended]) -> None:
@@ -136,8 +138,8 @@ class Resolution:
         self.follow(self._stop(run, None, state, reason))
 
     def stop_items(self, run: Run, task_id: bytes) -> None:
-        """Items of a fan-out that somebody ended by hand: none of them is needed any more."""
-        self._stop(run, task_id, "cancelled", "not_needed")
+        """Items of a fan-out that somebody has ended by hand: none of them is needed any more."""
+        end_items(self._conn, self._runs, self._stop(run, task_id, "cancelled", "not_needed"))
 
     def cancel_items(self, run_id: bytes, task_id: bytes) -> None:
         """A fan-out is cancelled: its items are. (A task without items has none that wait.)"""
@@ -200,18 +202,24 @@ class Resolution:
         """The run goes on from how its tasks stand now, though it may have ended."""
         run.state, run.reason = "running", ""
         self._failed_fast.discard(run.run_id)
-        self._ended_before.discard(run.run_id)
+        if run.run_id in self._ended_before:
+            self._ended_before.remove(run.run_id)
+            self._reopened.add(run.run_id)
         self._conn.execute(sql("dag_reopen"), {"run_id": Uuid(run.run_id)})
         self.recount(run)
 
     def close(self) -> Resolved:
-        """What a policy asks for, the ends of runs, and all of it stored."""
+        """What a policy asks for, the ends of runs, and all of it stored. Refused if a run goes on after its
+        end that would overlap with another: the caller's transaction is to be rolled back."""
         for run in self._runs.values():
             if run.run_id in self._failed_fast:
                 self.stop(run, "skipped", RUN_FAILED)
             if not run.unfinished:
                 self._end(run)
         store_runs(self._conn, list(self._runs.values()))
+        going_on = [run_id for run_id in self._reopened if self._runs[run_id].state == "running"]
+        if going_on:
+            take_slots(self._conn, [run_id for run_id in going_on if self._runs[run_id].of_dag])
         return Resolved(frozenset(self._queued), tuple(self._ends))
 
     def _end(self, run: Run) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from shardwheel.dag import DAG_TIMING_FIELDS, EXECUTION_FIELDS
 from shardwheel.ids import text_of
-from shardwheel.output import shown_time
+from shardwheel.output import shown_duration, shown_time
 from shardwheel.store.job_row import JobRow
 
 # What a DAG says as a job does, apart from its timing.
@@ -34,6 +34,7 @@ class DagRow(NamedTuple):
         job = self.job
         following_ms = job.timing.next_after(max(now_ms, job.effective_from_ms) - 1)
         posted = job.posted()
+        posted["catchup_window"] = shown_duration(posted["catchup_window"])
         return {
             "id": text_of(job.job_id),
             "name": job.name,
@@ -119,7 +120,8 @@ class RunRow(NamedTuple):
 
 
 class RunTaskRow(NamedTuple):
-    """A task in a run; everything of the execution is None while it has none."""
+    """A task in a run; everything of the execution is None while it has none. `is_left_out`: its output is
+    not read with the run's, which are too much together."""
 
     key: str
     task_id: bytes
@@ -132,12 +134,19 @@ class RunTaskRow(NamedTuple):
     ended_ms: int | None
     duration_ms: int | None
     output: Any
+    is_left_out: bool | None
     items: int | None
     open_items: int | None
     failed_items: int | None
+    skipped_items: int | None
 
     def as_read(self, task: Mapping[str, Any], run_state: str) -> dict[str, Any]:
-        fan_out = {"items": self.items, "open": self.open_items, "failed": self.failed_items}
+        fan_out = {
+            "items": self.items,
+            "open": self.open_items,
+            "failed": self.failed_items,
+            "skipped": self.skipped_items,
+        }
         return {
             "id": text_of(self.task_id),
             "key": self.key,
@@ -152,6 +161,7 @@ class RunTaskRow(NamedTuple):
             "ended_at": _time(self.ended_ms),
             "duration_ms": self.duration_ms,
             "output": self.output,
+            "output_left_out": bool(self.is_left_out),
             "fan_out": fan_out if task.get("fan_out") else None,
         }
 

@@ -24,10 +24,11 @@ MOST_ITEMS = 10_000
 NOT_A_LIST = "fan_out_not_a_list"
 TOO_LONG = "fan_out_too_long"
 ITEM_FAILED = "item_failed"
+ITEM_SKIPPED = "item_skipped"
 
 
 class NewTask(NamedTuple):
-    """An execution to be made. `params` empty: the job's."""
+    """An execution to be made. `params` empty: the job's. `items`: how many a fan-out has."""
 
     run: Run
     task_id: bytes
@@ -35,6 +36,7 @@ class NewTask(NamedTuple):
     reason: str = ""
     item_no: int | None = None
     params: str = ""
+    items: int | None = None
 
     @property
     def execution_id(self) -> bytes:
@@ -47,8 +49,11 @@ class NewTask(NamedTuple):
 
 def add_tasks(conn: Connection[Any], tasks: Sequence[NewTask]) -> list[NewTask]:
     """Make executions; those that were made: one that exists is left alone, unless it was pending again.
-    Items are made if their fan-out was."""
+    Items are made, and counted, if their fan-out was: somebody may have ended that one by hand before."""
     made = _add(conn, [task for task in tasks if task.item_no is None])
+    for task in made:
+        if task.items is not None:
+            _open_fan(conn, task.run, task.task_id, task.items)
     names = {(task.run.run_id, task.task_id) for task in made}
     items = [task for task in tasks if task.item_no is not None and (task.run.run_id, task.task_id) in names]
     if dead := [task.execution_id for task in made if task.state == "dead"]:
@@ -81,9 +86,8 @@ def fan_out(conn: Connection[Any], run: Run, task_id: bytes) -> list[NewTask]:
         return [NewTask(run, task_id, "dead", NOT_A_LIST)]
     if len(items) > MOST_ITEMS:
         return [NewTask(run, task_id, "dead", TOO_LONG)]
-    _open_fan(conn, run, task_id, len(items))
     if not items:
-        return [NewTask(run, task_id, "succeeded")]
+        return [NewTask(run, task_id, "succeeded", items=0)]
     made = [
         NewTask(
             run,
@@ -94,7 +98,7 @@ def fan_out(conn: Connection[Any], run: Run, task_id: bytes) -> list[NewTask]:
         )
         for number, item in enumerate(items)
     ]
-    return [NewTask(run, task_id, "running"), *made]
+    return [NewTask(run, task_id, "running", items=len(items)), *made]
 
 
 def end_items(conn: Connection[Any], runs: dict[bytes, Run], items: Sequence[Ended]) -> list[Ended]:
@@ -105,6 +109,7 @@ def end_items(conn: Connection[Any], runs: dict[bytes, Run], items: Sequence[End
         "run_ids": Uuids([item.run_id for item in items]),
         "task_ids": Uuids([item.task_id for item in items]),
         "failed": Booleans(item.verdict is Verdict.FAILED for item in items),
+        "skipped": Booleans(item.verdict is Verdict.SKIPPED for item in items),
     }
     fans = conn.execute(sql("dag_fan_down"), parameters, binary=True, prepare=False).fetchall()
     return _end_fans(conn, runs, fans)
@@ -118,7 +123,9 @@ def close_fans(conn: Connection[Any], run: Run) -> None:
 
 def _end_fans(conn: Connection[Any], runs: dict[bytes, Run], fans: Sequence[Any]) -> list[Ended]:
     tasks = [
-        _end_of(runs[run_id], task_id, failed) for run_id, task_id, is_open, failed in fans if not is_open
+        _end_of(runs[run_id], task_id, failed, skipped)
+        for run_id, task_id, is_open, failed, skipped in fans
+        if not is_open
     ]
     if not tasks:
         return []
@@ -131,9 +138,14 @@ def _end_fans(conn: Connection[Any], runs: dict[bytes, Run], fans: Sequence[Any]
     return [task.ended for task in tasks if task.execution_id in changed]
 
 
-def _end_of(run: Run, task_id: bytes, failed_items: int) -> NewTask:
+def _end_of(run: Run, task_id: bytes, failed_items: int, skipped_items: int) -> NewTask:
+    """As a child with these parents would: a failed item outweighs a skipped one, and that all others. What
+    waits for all items must not run without one of them."""
     if not failed_items:
-        return NewTask(run, task_id, "succeeded")
+        is_whole = not skipped_items
+        return (
+            NewTask(run, task_id, "succeeded") if is_whole else NewTask(run, task_id, "skipped", ITEM_SKIPPED)
+        )
     if run.state == "cancelled":
         return NewTask(run, task_id, "cancelled", "cancelled")
     return NewTask(run, task_id, "dead", ITEM_FAILED)

@@ -10,23 +10,23 @@ from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.dag_runs import lock_runs
-from shardwheel.store.requests import cancel_execution
+from shardwheel.store.requests import Cancelled, cancel
 from shardwheel.store.sql import sql
 
 
 def cancel_on_record(
     conn: Connection[Any], tenant_id: str, execution_id: bytes, actor: Actor, job_id: bytes | None = None
-) -> str:
-    """Cancel an execution as `cancel_execution` does; what changed nothing is not put on record. A DAG's run
+) -> Cancelled:
+    """Cancel an execution as `cancel` does; what changed nothing is not put on record. A DAG's run
     puts its end on record itself."""
     values = {"execution_id": Uuid(execution_id), "tenant_id": tenant_id}
     is_run = _lock_run(conn, values)
     before = conn.execute(sql("lock_execution"), values).fetchone()
-    outcome = cancel_execution(conn, tenant_id, execution_id, job_id, actor)
-    if outcome != "already_done" and not is_run:
-        details = {"before": {"state": before and before[0]}, "after": {"outcome": outcome}}
+    cancelled = cancel(conn, tenant_id, execution_id, job_id, actor)
+    if cancelled.outcome != "already_done" and not is_run:
+        details = {"before": {"state": before and before[0]}, "after": {"outcome": cancelled.outcome}}
         write_audit(conn, tenant_id, actor, "execution.cancel", "execution", text_of(execution_id), details)
-    return outcome
+    return cancelled
 
 
 def _lock_run(conn: Connection[Any], values: dict[str, Any]) -> bool:

@@ -38,6 +38,7 @@ _REFUSALS = {
     "job_deleted": "its job is deleted: create the job anew, and trigger it with the letter's params",
     "job_gone": "its job is gone: create the job anew, and trigger it with the letter's params",
     "run_cancelled": "its DAG run is cancelled: trigger the DAG for a new one",
+    "run_overlaps": "another run of its DAG is not over, and the DAG's overlap is not allow: wait for it",
     "run_gone": "its DAG run is gone: trigger the DAG for a new one",
     "task_over": "its task is no longer dead in its DAG run: it was completed, skipped or run again by hand",
     "discarded": "it was discarded",

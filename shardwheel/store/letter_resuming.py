@@ -20,6 +20,7 @@ from shardwheel.store.audit import Actor
 from shardwheel.store.dag_put_off import EVERY_END, tell_runs
 from shardwheel.store.dag_resolve import Resolution
 from shardwheel.store.dag_runs import Run, lock_runs
+from shardwheel.store.dag_slots import OverlapError
 from shardwheel.store.letter_row import LetterRow
 from shardwheel.store.sql import sql
 
@@ -72,13 +73,32 @@ def resume_runs(
     tasks = [letter for letter in locked if letter.run_id is not None]
     ruled = [(letter, letter.ruling(runs.get(letter.run_id))) for letter in tasks]
     meant = [letter for letter, ruling in ruled if ruling == "redrive"]
+    late = _go_on_without_overlap(conn, meant, actor)
+    meant = [letter for letter in meant if letter.run_id not in late]
     if meant:
-        _go_on(conn, runs, meant, actor)
         _mark(conn, tenant_id, meant, actor)
+    final = [
+        (one, "run_overlaps" if ruling == "redrive" and one.run_id in late else ruling)
+        for one, ruling in ruled
+    ]
     return [
         Ruling(letter.letter_id, ruling, letter.execution_id if ruling == "redrive" else letter.redriven_as)
-        for letter, ruling in ruled
+        for letter, ruling in final
     ]
+
+
+def _go_on_without_overlap(conn: Connection[Any], meant: Sequence[_Letter], actor: Actor) -> frozenset[bytes]:
+    """Let the runs go on; those that can't, since others of their DAGs are under way. Each time that some
+    can't, nothing of it stays, and the rest is tried again: fewer each time."""
+    late: frozenset[bytes] = frozenset()
+    while going := [letter for letter in meant if letter.run_id not in late]:
+        try:
+            with conn.transaction():
+                _go_on(conn, lock_runs(conn, {letter.run_id for letter in going}), going, actor)
+            break
+        except OverlapError as error:
+            late |= error.run_ids
+    return late
 
 
 def _lock(conn: Connection[Any], tenant_id: str, letter_ids: Sequence[bytes]) -> list[_Letter]:

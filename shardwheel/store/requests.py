@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from psycopg import Connection
 
 from shardwheel.dag_run import Ended
 from shardwheel.errors import ConflictError, NotFoundError
-from shardwheel.execution import TERMINAL_STATES, ExecutionState
+from shardwheel.execution import TERMINAL_STATES, ExecutionState, Resolved
 from shardwheel.ids import TRIGGER, execution_id, fire_id, partition_of_id, scheduled_ms_of, text_of
 from shardwheel.job import JobState
 from shardwheel.posting import check_params
@@ -28,6 +28,20 @@ _Connection = Connection[Any]
 SOMEBODY = Actor("cancel")
 
 
+class Triggered(NamedTuple):
+    """The run that was asked for; not new: by the same request before."""
+
+    execution_id: bytes
+    is_new: bool
+
+
+class Cancelled(NamedTuple):
+    """What became of an execution that somebody cancelled, and what followed for its DAG's run."""
+
+    outcome: str
+    resolved: Resolved = Resolved()
+
+
 def trigger_job(
     conn: _Connection,
     tenant_id: str,
@@ -36,6 +50,17 @@ def trigger_job(
     params: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Run the job now, paused or not; the execution's id. The same request id is the same run."""
+    return trigger_once(conn, tenant_id, job_id, request_id, params).execution_id
+
+
+def trigger_once(
+    conn: _Connection,
+    tenant_id: str,
+    job_id: bytes,
+    request_id: bytes,
+    params: Mapping[str, Any] | None = None,
+) -> Triggered:
+    """As `trigger_job`, for whoever puts on record what is new."""
     job = _shared(conn, tenant_id, job_id)
     refuse_a_task(job)
     if params is not None and job.kind == "dag":
@@ -52,8 +77,8 @@ def trigger_job(
         "execution_id": Uuid(execution_id(TRIGGER, job_id, job.partition, now_ms, request_id)),
         "params": None if params is None else msgspec.json.encode(params).decode(),
     }
-    ((stored,),) = conn.execute(sql("trigger_job"), values)
-    return bytes(stored)
+    ((stored, is_new),) = conn.execute(sql("trigger_job"), values)
+    return Triggered(bytes(stored), is_new)
 
 
 def backfill_job(
@@ -97,13 +122,24 @@ def cancel_execution(
     job_id: bytes | None = None,
     actor: Actor = SOMEBODY,
 ) -> str:
+    """As `cancel`: what became of it, without what followed."""
+    return cancel(conn, tenant_id, execution, job_id, actor).outcome
+
+
+def cancel(
+    conn: _Connection,
+    tenant_id: str,
+    execution: bytes,
+    job_id: bytes | None = None,
+    actor: Actor = SOMEBODY,
+) -> Cancelled:
     """`cancelled`, `already_running` (it is asked to stop) or `already_done`. One that has no row yet is
     cancelled ahead, if its job is named: its fire will find the row. That of a DAG cancels its run."""
     values = {"execution_id": Uuid(execution), "tenant_id": tenant_id}
     of_dag = conn.execute(sql("dag_run_of"), values, binary=True).fetchone()
     if of_dag is not None and of_dag[0] is not None:
         return _cancel_of_dag(conn, Hand(tenant_id, *actor), execution, *of_dag)
-    return _cancel(conn, tenant_id, execution, job_id)
+    return Cancelled(_cancel(conn, tenant_id, execution, job_id))
 
 
 def _cancel_of_dag(
@@ -114,17 +150,17 @@ def _cancel_of_dag(
     task_id: bytes,
     item_no: int | None,
     is_run: bool,
-) -> str:
+) -> Cancelled:
     if is_run:
-        return "cancelled" if cancel_run(conn, hand, run_id).changed else "already_done"
+        cancelled = cancel_run(conn, hand, run_id)
+        return Cancelled("cancelled" if cancelled.changed else "already_done", cancelled.resolved)
     resolution = Resolution(conn, lock_runs(conn, [run_id]))
     done = _cancel(conn, hand.tenant_id, execution, None)
     if done == "cancelled":
         resolution.follow([Ended(run_id, task_id, item_no, "cancelled", "cancelled")])
     elif done == "already_running" and item_no is None:
         resolution.cancel_items(run_id, task_id)
-    resolution.close()
-    return done
+    return Cancelled(done, resolution.close())
 
 
 def _cancel(conn: _Connection, tenant_id: str, execution: bytes, job_id: bytes | None) -> str:

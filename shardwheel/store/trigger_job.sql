@@ -11,4 +11,4 @@ made AS (
    WHERE NOT EXISTS (SELECT FROM known)
   RETURNING execution_id
 )
-SELECT uuid_send(execution_id) FROM known UNION ALL SELECT uuid_send(execution_id) FROM made
+SELECT uuid_send(execution_id), false FROM known UNION ALL SELECT uuid_send(execution_id), true FROM made

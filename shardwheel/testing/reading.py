@@ -98,13 +98,13 @@ def _task(engine: Engine, run: DagRun, task: dict[str, Any], task_id: bytes) -> 
     ]
     row = rows[0] if rows else None
     fan = engine.server.tables[DAG_FANS].get((run.dag_run_id, task_id))
-    fans = (None, None, None) if fan is None else (fan.items, fan.open_items, fan.failed_items)
+    fans = (None,) * 4 if fan is None else fan[2:]
     if row is None:
-        nothing = (None,) * 9
+        nothing = (None,) * 10
         return RunTaskRow(task["key"], task_id, *nothing, *fans).as_read(task, run.state)
     shown = _execution_row(engine, row)
     columns = (row.execution_id, row.state, row.reason, row.attempt, row.failures)
-    times = (shown.started_ms, shown.ended_ms, shown.duration_ms, shown.output)
+    times = (shown.started_ms, shown.ended_ms, shown.duration_ms, shown.output, False)
     return RunTaskRow(task["key"], task_id, *columns, *times, *fans).as_read(task, run.state)
 
 

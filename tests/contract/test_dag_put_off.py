@@ -14,7 +14,7 @@ from psycopg import Connection
 from trio.testing import MockClock, trio_test
 
 from shardwheel.errors import ConflictError
-from shardwheel.execution import Resolved
+from shardwheel.execution import Resolved, Told
 from shardwheel.store import dag_hands
 from shardwheel.store.dag_hands import cancel_run, force_complete, rerun, skip_task
 from shardwheel.store.dag_put_off import sweep_put_off, tell_runs
@@ -183,6 +183,16 @@ async def test_what_nobody_begins_after_a_failure_that_was_put_off_is_recorded(
 
 
 @trio_test
+async def test_a_run_that_ends_when_a_hand_tells_it_is_counted(rig: LoopRig, clock: MockClock | None) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({"a": ()}))
+        run_id = await s.start(dag)
+        await put_off(s, dag)
+        done = await s.hand(cancel_run, run_id)
+        assert (done.changed, [end.outcome for end in done.resolved.ends]) == (False, ["succeeded"])
+
+
+@trio_test
 async def test_hands_mean_what_people_see(rig: LoopRig, clock: MockClock | None) -> None:
     async with dag_scene(rig) as s:
         dag = await s.plant(Shape(CHAIN))
@@ -206,7 +216,7 @@ async def test_a_task_that_ends_while_a_hand_reaches_for_it_is_told_once(
     rig: LoopRig, clock: MockClock | None, hand: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end was put off after the hand had its run told: as if by a settling at the same moment."""
-    monkeypatch.setattr(dag_hands, "tell_runs", lambda *_, **__: None)
+    monkeypatch.setattr(dag_hands, "tell_runs", lambda *_, **__: Told(0))
     async with dag_scene(rig) as s:
         dag = await s.plant(Shape(DIAMOND, policy="continue"))
         run_id = await s.start(dag)

@@ -107,8 +107,12 @@ def _check_items(seen: SeenRun, task_id: bytes, word: str) -> None:
             *range(len(listed))
         ]:
             _refuse(seen, f"{_key(seen, task_id)} has {len(items)} items of {listed}")
-        if any(word_of(item) in FAILED for item in items):
+        if any(word_of(item) not in SATISFIED for item in items):
             _refuse(seen, f"{_key(seen, task_id)} succeeded, and one of its items did not")
+    if word == "item_skipped":
+        ends = {word_of(item) for item in items}
+        if ends & FAILED or ends <= SATISFIED:
+            _refuse(seen, f"{_key(seen, task_id)} is {word}, and its items are {sorted(ends)}")
 
 
 def _key(seen: SeenRun, task_id: bytes) -> str:

@@ -281,7 +281,7 @@ def fan_down_once() -> Sequence[Any]:
     def first_of_each(given: Given) -> Given:
         keys = list(zip(given["run_ids"], given["task_ids"], strict=True))
         places = sorted({key: place for place, key in enumerate(keys)}.values())
-        names = ("run_ids", "task_ids", "failed")
+        names = ("run_ids", "task_ids", "failed", "skipped")
         return given | {name: [given[name][place] for place in places] for name in names}
 
     return _fan_down(first_of_each)
@@ -290,6 +290,11 @@ def fan_down_once() -> Sequence[Any]:
 @mutant("a failed item does not fail its fan-out")
 def items_never_fail() -> Sequence[Any]:
     return _fan_down(lambda given: given | {"failed": [False for _ in given["failed"]]})
+
+
+@mutant("a skipped item does not skip its fan-out")
+def items_never_skipped() -> Sequence[Any]:
+    return _fan_down(lambda given: given | {"skipped": [False for _ in given["skipped"]]})
 
 
 @mutant("a fan-out of an empty list waits for an item")

@@ -33,8 +33,6 @@ from tests.simulation.notes import HANDS
 class DagUmpire:
     def __init__(self, server: MemoryPostgres) -> None:
         self._server = server
-        # Runs that went on after their end, by somebody's hand: they have no slot of their DAG any more.
-        self.reopened: set[bytes] = set()
         self.seen: list[ViolationError] = []
 
     def committed(self, old: Written, new: Written) -> None:
@@ -45,8 +43,6 @@ class DagUmpire:
             before = old[rows.EXECUTIONS][key]
             if row.dag_run_id is not None:
                 self._check_change(runs[row.dag_run_id], before, row)
-            if key in runs and _is_over(before) and row.state == "running":
-                self.reopened.add(key)
         for run_id, seen in runs.items():
             self._look(seen)
             self._check_deaths(seen, _newly_over(run_id, old, new))
@@ -104,6 +100,8 @@ class DagUmpire:
         cause = run.dag_run_id + (b"" if row.item_no is None else row.item_no.to_bytes(4, "big"))
         if row.execution_id != execution_id(TASK, task_id, run.partition, run.scheduled_ms, cause):
             self._say(run, f"begins a second execution of {name}")
+        if row.item_no is not None and is_over(seen.words[task_id]):
+            self._say(run, f"begins item {row.item_no} of {name}, which is {seen.words[task_id]}")
         words = {seen.tasks[parent].task_key: seen.words[parent] for parent in seen.parents[task_id]}
         if not SATISFIED.issuperset(words.values()):
             self._say(run, f"begins {name}, and its parents are {words}")
@@ -139,12 +137,13 @@ class DagUmpire:
     def _check_fans(self, seen: SeenRun) -> None:
         for task_id, fan in seen.fans.items():
             row, items = seen.rows.get(task_id), seen.items.get(task_id, [])
-            if fan.open_items < 0:
-                self._say(seen.run, f"counts below nothing: {fan}")
-            if row is None or row.state != "running":
-                continue
-            is_open = sum(not is_over(seen.word(task_id, item)) for item in items)
-            if (len(items), is_open) != (fan.items, fan.open_items) or not is_open:
+            words = [seen.word(task_id, item) for item in items]
+            is_open, failed = sum(not is_over(word) for word in words), sum(word in FAILED for word in words)
+            skipped = len(items) - is_open - failed - sum(word in SATISFIED for word in words)
+            right = (is_open, failed, skipped)
+            if (fan.open_items, fan.failed_items, fan.skipped_items) != right:
+                self._say(seen.run, f"has items that are {sorted(words)}: {fan}")
+            if row is not None and row.state == "running" and (len(items) != fan.items or not is_open):
                 self._say(seen.run, f"has {is_open} of {len(items)} items open: {fan}")
 
     def _check_going(self, seen: SeenRun) -> None:

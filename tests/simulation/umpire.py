@@ -115,20 +115,16 @@ class Umpire:
         return is_dag or (is_fan and row.item_no is None)
 
     def _check_overlap(self, row: Execution) -> None:
-        """Once begun, nothing else of the job begins until it is over, however often it is tried. (What went
-        on after its end, by somebody's hand, is no reason to wait.)"""
-        if self._server.tables[rows.JOBS][row.job_id].row.overlap == "allow" or self._is_reopened(row):
+        """Once begun, nothing else of the job begins until it is over, however often it is tried."""
+        if self._server.tables[rows.JOBS][row.job_id].row.overlap == "allow":
             return
         for other in self._server.tables[rows.EXECUTIONS].values():
             begun = other.state in UNFINISHED and other.started_ms is not None
             is_other = other.job_id == row.job_id and other.execution_id != row.execution_id
-            if begun and is_other and not self._is_reopened(other):
+            if begun and is_other:
                 self._say(
                     row.execution_id, f"was claimed while {text_of(other.execution_id)} is {other.state}"
                 )
-
-    def _is_reopened(self, row: Execution) -> bool:
-        return row.execution_id in self.dags.reopened
 
     def _check_concurrency(self, row: Execution, limits: LimitedType) -> None:
         if limits.max_running is None:

@@ -265,7 +265,8 @@ CASES: list[tuple[Facts, str, str, str]] = [
     ),
     (facts(row("skipped", "overlap")), "skipped:overlap", "overlap is skip", "overlap="),
     (facts(row("skipped", "upstream_failed")), "skipped:upstream_failed", "parent of it failed", "dag rerun"),
-    (facts(row("skipped", "upstream_skipped")), "skipped:upstream_skipped", "was skipped", "dag rerun"),
+    (facts(row("skipped", "upstream_skipped")), "skipped:upstream_skipped", "was skipped", "dag skip"),
+    (facts(row("skipped", "item_skipped")), "skipped:item_skipped", "an item of it was skipped", "dag skip"),
     (facts(row("skipped", "run_failed")), "skipped:run_failed", "fail_fast", "dag rerun"),
     (facts(row("skipped", "misfire")), "skipped:misfire", "misfire_grace_s (60 s)", f"job backfill {JOB}"),
     (

@@ -115,6 +115,12 @@ class Rig:
         made: dict[str, Any] = answer.json()
         return made
 
+    def ended(self, outcome: str) -> float:
+        """How many DAG runs ended so, as the API's own metrics say."""
+        name = f'shardwheel_dag_runs_total{{outcome="{outcome}"}}'
+        lines = self.client.get("/metrics").text.splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
     def run(self, dag_id: str, tenant: str = "acme") -> str:
         """A run that was triggered and has begun, as the claim would begin it."""
         run_id = str(self.call("POST", f"/dags/{dag_id}:trigger", tenant=tenant).json()["run_id"])

@@ -153,6 +153,7 @@ def test_a_trigger_answers_with_the_run_and_the_same_key_with_the_same_run(api: 
     run_id = first.json()["run_id"]
     assert first.json() == {"id": run_id, "run_id": run_id, "dag_id": dag["id"]}
     assert api.call("POST", f"{path}:trigger", {"idempotency_key": "one"}).json()["run_id"] == run_id
+    assert [entry[0] for entry in audit(api, dag["id"])] == ["dag.trigger", "dag.create"]
     assert api.call("POST", f"{path}:trigger", {}).json()["run_id"] != run_id
     waiting = api.call("GET", f"{path}/runs/{run_id}").json()
     assert (waiting["state"], waiting["version"], waiting["dag"]) == ("queued", None, "etl")
@@ -163,6 +164,26 @@ def test_a_trigger_answers_with_the_run_and_the_same_key_with_the_same_run(api: 
         cancelled = api.call("POST", f"{path}/runs/{run_id}:cancel")
         assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
     assert [entry[0] for entry in audit(api, run_id)] == ["execution.cancel"]
+
+
+def test_params_of_a_trigger_are_refused(api: Rig) -> None:
+    refused = api.call("POST", f"/dags/{api.dag()['id']}:trigger", {"params": {"n": 1}})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "params")
+
+
+def test_runs_that_end_by_cancelling_an_execution_are_counted(api: Rig) -> None:
+    dag = api.dag(policy="continue")
+    cancelled, failed = api.ended("cancelled"), api.ended("failed")
+    run_id = api.run(dag["id"])
+    assert api.call("POST", f"/executions/{run_id}:cancel").json() == {"outcome": "cancelled"}
+    assert (api.ended("cancelled"), api.ended("failed")) == (cancelled + 1, failed)
+    (first, _) = api.call("GET", f"/dag-runs/{api.run(dag['id'])}").json()["tasks"]
+    assert api.call("POST", f"/executions/{first['execution_id']}:cancel").json() == {"outcome": "cancelled"}
+    assert (api.ended("cancelled"), api.ended("failed")) == (cancelled + 1, failed + 1)
+
+
+def test_a_dag_reads_durations_as_a_job_does(api: Rig) -> None:
+    assert api.dag(catchup_window="90m")["catchup_window"] == "5400s"
 
 
 def test_a_run_is_listed_read_and_mended_by_hand(api: Rig) -> None:

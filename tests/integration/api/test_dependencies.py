@@ -92,20 +92,13 @@ def test_hands_reach_the_runs_of_a_job_and_their_ends_are_counted(api: Rig) -> N
     assert run_all(api, most=1) == [root]
     (shown,) = api.call("GET", f"/dags/{root}/runs").json()["items"]
     assert (shown["id"], shown["state"]) == (run_id, "running")
-    before, cancelled = ended(api, "succeeded"), ended(api, "cancelled")
+    before, cancelled = api.ended("succeeded"), api.ended("cancelled")
     done = api.call("POST", f"/dags/{root}/runs/{run_id}/tasks/b:force-complete", {"output": 1}).json()
-    assert (done["state"], ended(api, "succeeded") - before) == ("succeeded", 1)
+    assert (done["state"], api.ended("succeeded") - before) == ("succeeded", 1)
     other = api.call("POST", f"/jobs/{root}:trigger").json()["execution_id"]
     assert run_all(api, most=1) == [root]
     assert api.call("POST", f"/dags/{root}/runs/{other}:cancel").json()["state"] == "cancelled"
-    assert (ended(api, "cancelled") - cancelled, run_all(api)) == (1, [])
-
-
-def ended(api: Rig, outcome: str) -> float:
-    """How many DAG runs ended so, as the API's own metrics say."""
-    name = f'shardwheel_dag_runs_total{{outcome="{outcome}"}}'
-    lines = api.client.get("/metrics").text.splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+    assert (api.ended("cancelled") - cancelled, run_all(api)) == (1, [])
 
 
 def test_an_edge_is_put_and_deleted_on_record(api: Rig) -> None:

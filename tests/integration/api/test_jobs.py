@@ -178,6 +178,8 @@ def test_a_trigger_by_key_is_one_run(api: Rig) -> None:
     body = {"params": {"n": 1}, "idempotency_key": "k"}
     first, again = api.call("POST", f"{path}:trigger", body), api.call("POST", f"{path}:trigger", body)
     assert first.status_code == 202 and first.json() == again.json()
+    on_record = f"/audit?action=job.trigger&object_id={path.removeprefix('/jobs/')}"
+    assert len(api.call("GET", on_record).json()["items"]) == 1
     assert api.call("POST", f"{path}:trigger").json() != first.json()
     items = api.call("GET", f"{path}/executions?origin=trigger").json()["items"]
     assert len(items) == 2

@@ -141,7 +141,7 @@ def test_hands_on_a_run(say: Say, migrated_database: str) -> None:
     begin(migrated_database, dag_id, run_id)
     done = asked(say, "force-complete", run_id, "a", "--result", "[1, 2]")
     assert states(done) == {"a": "force_completed", "b": "running", "c": "pending", "d": "pending"}
-    assert done["tasks"][1]["fan_out"] == {"items": 2, "open": 2, "failed": 0}
+    assert done["tasks"][1]["fan_out"] == {"items": 2, "open": 2, "failed": 0, "skipped": 0}
     assert "0 of 2" in say("run", "show", run_id)[1]
     assert say("force-complete", run_id, "a", "--result", "nonsense")[0] == 2
     assert states(asked(say, "skip", run_id, "b"))["c"] == "queued"

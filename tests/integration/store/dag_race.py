@@ -52,26 +52,36 @@ class Race:
             self.fire(one, job.job_id, at_ms, job.schedule_no) for one, at_ms in zip(ids, times, strict=True)
         ]
         # A DAG's own fire is nobody's to run; a job that is the root is a itself.
-        first = self.claim(fires) or self.claim(self._waiting())
+        first = self.claim(fires) or self.claim(self.waiting())
         with self.conn.transaction():
             settle(self.conn, [result_of(one, dag_run_id=one.dag_run_id) for one in first])
         pairs: dict[bytes, dict[str, Claimed]] = {}
-        for one in self.claim(self._waiting()):
+        for one in self.claim(self.waiting()):
             pairs.setdefault(one.dag_run_id, {})[self.dag.keys[one.job_id]] = one
         return [(pair["b"], pair["c"]) for _, pair in sorted(pairs.items())]
 
     def claim(self, fires: Sequence[Fire]) -> list[Claimed]:
-        claimant = Claimant("w", "short", frozenset({"work"}), uuid.uuid4().bytes)
         with self.conn.transaction():
-            return claim_batch(self.conn, [(fire, 2) for fire in fires], claimant).claimed
+            return self.claim_on(self.conn, fires)
 
-    def _waiting(self) -> list[Fire]:
-        rows = self.conn.execute("SELECT execution_id, job_id, scheduled_ms FROM shardwheel.waiting_entries")
-        return [self.fire(execution_id, job_id, at_ms, 0) for execution_id, job_id, at_ms in rows]
+    def claim_on(self, conn: Connection, fires: Sequence[Fire]) -> list[Claimed]:
+        claimant = Claimant("w", "short", frozenset({"work"}), uuid.uuid4().bytes)
+        return claim_batch(conn, [(fire, 2) for fire in fires], claimant).claimed
 
-    def fire(self, execution_id: bytes, job_id: bytes, at_ms: int, schedule_no: int) -> Fire:
+    def waiting(self) -> list[Fire]:
+        rows = self.conn.execute(
+            "SELECT execution_id, job_id, scheduled_ms, attempt FROM shardwheel.waiting_entries"
+        )
+        return [
+            self.fire(execution_id, job_id, at_ms, 0, attempt)
+            for execution_id, job_id, at_ms, attempt in rows
+        ]
+
+    def fire(
+        self, execution_id: bytes, job_id: bytes, at_ms: int, schedule_no: int, attempt: int = 1
+    ) -> Fire:
         head = (FORMAT_VERSION, FireKind.FIRE, execution_id, job_id, self.dag.job.partition)
-        return Fire(*head, schedule_no, at_ms, at_ms, 1)
+        return Fire(*head, schedule_no, at_ms, at_ms, attempt)
 
     def at_once(self, *works: Party) -> None:
         """Each on a connection of its own; the barrier lets them meet before each step."""

@@ -11,6 +11,7 @@ import pytest
 from shardwheel.dag import parse_dag
 from shardwheel.errors import NotFoundError, UsageError
 from shardwheel.ids import TASK, execution_id, fire_id, text_of
+from shardwheel.store import dag_reading
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.dag_reading import RunFilter, get_dag, list_runs, read_run, task_ids_of
 from shardwheel.store.dags import create_dag, edit_dag
@@ -92,7 +93,7 @@ def test_tasks_states_are_those_of_their_executions_or_derived(conn: Connection,
     assert shown["tasks"][0]["output"] == [1, 2]
     assert shown["tasks"][1]["reason"] == "fatal"
     assert shown["tasks"][3]["state"] == "running"
-    assert shown["tasks"][3]["fan_out"] == {"items": 3, "open": 2, "failed": 1}
+    assert shown["tasks"][3]["fan_out"] == {"items": 3, "open": 2, "failed": 1, "skipped": 0}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,18 @@ def test_each_state_of_an_execution_is_one_of_its_task(
     run_id = begin_run(conn, dag, START_MS)
     put_task(conn, dag, run_id, "a", state, reason)
     assert states(conn, run_id)["a"] == shown
+
+
+def test_outputs_are_left_out_where_they_are_too_much_together(
+    conn: Connection, dag: JobRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = begin_run(conn, dag, START_MS)
+    for key in "abc":
+        put_task(conn, dag, run_id, key, "succeeded")
+    monkeypatch.setattr(dag_reading, "MOST_OUTPUT_BYTES", 2 * len("[1, 2]"))
+    shown = {task["key"]: task for task in read_run(conn, "t", run_id)["tasks"]}
+    outputs = [(shown[key]["output"], shown[key]["output_left_out"]) for key in ("a", "b", "c", "each")]
+    assert outputs == [([1, 2], False), ([1, 2], False), (None, True), (None, False)]
 
 
 def test_of_a_cancelled_run_what_never_began_is_cancelled(conn: Connection, dag: JobRow) -> None:

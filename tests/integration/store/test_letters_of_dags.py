@@ -20,7 +20,7 @@ from shardwheel.store.letter_requests import discard_letter, redrive_letter, red
 from shardwheel.store.letters import LetterFilter, list_letters
 from shardwheel.store.settle import settle
 from shardwheel.wire import Outcome
-from tests.contract.dag_scene import DagScene, Shape, dag_scene
+from tests.contract.dag_scene import Dag, DagScene, Shape, dag_scene
 from tests.contract.loop_rig import LoopRig, postgres_loop_rig
 from tests.integration.store.dag_race import Connection, Race, told
 
@@ -164,6 +164,34 @@ async def test_what_can_not_go_on_is_refused_with_the_reason(rig: LoopRig) -> No
         await rig.run(delete_job, "t", dag.job.job_id)
         with pytest.raises(ConflictError, match="deleted"):
             await redrive(s, deleted)
+
+
+@trio_test
+async def test_of_a_dag_whose_runs_must_not_overlap_one_run_goes_on(rig: LoopRig) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(CHAIN), overlap="skip")
+        first, second = await s.start(dag), b""
+        await s.play(dag, {"b": Outcome.FATAL})
+        second = await s.start(dag, 3_600_000)
+        await s.play(dag, {"b": Outcome.FATAL})
+        other = await s.plant(Shape(CHAIN))
+        third = await s.start(other)
+        await s.play(other, {"b": Outcome.FATAL})
+        dealt = await rig.run(redrive_some, "t", OPEN, ANNA)
+        assert (dealt.done, dealt.refused) == (2, {"run_overlaps": 1})
+        assert [(await s.run_state(one))[0] for one in (first, second, third)] == [
+            "running",
+            "failed",
+            "running",
+        ]
+        (letter,) = await open_letters(s)
+        with pytest.raises(ConflictError, match="another run of its DAG is not over"):
+            await redrive(s, letter)
+        both = Dag(dag.job, {f"{key}1": one for key, one in dag.tasks.items()} | other.tasks)
+        await s.play(both)
+        await redrive(s, letter)
+        await s.play(dag)
+        assert (await s.run_state(second))[0] == "succeeded"
 
 
 def test_two_redrives_at_once_let_each_run_go_on_once(migrated_database: str) -> None:

@@ -28,6 +28,8 @@ VERBS = [
     f"job backfill {JOB} --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z",
     f"job delete {JOB} --yes",
     f"job next {JOB}",
+    f"job depend {JOB} --on {RUN}",
+    f"job depend {JOB} --on {RUN} --remove",
     "job pause --all --yes",
     "job delete --filter task=email.send --dry-run",
     "execution list",
@@ -77,6 +79,8 @@ TABLES = [
     "shard list",
     f"job get {JOB}",
     f"job next {JOB}",
+    f"job depend {JOB} --on {RUN}",
+    f"job depend {JOB} --on {RUN} --remove",
 ]
 
 
