@@ -32,6 +32,8 @@ from shardwheel.kafka_settings import DriverLog, consumer_settings
 from shardwheel.logs import get_logger
 from shardwheel.ports import Record, TopicPartition
 
+# `poll` goes on waiting for a record after it has served the confirmation: so ask in short waits, that grow.
+FIRST_CONFIRM_POLL_S = 0.001
 CONFIRM_POLL_S = 0.05
 UNANSWERED_S = 60.0
 CLOSE_LIMIT_S = 10.0
@@ -130,9 +132,11 @@ class KafkaConsumer:
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._commits.want(offsets)
         give_up_at = time.monotonic() + self._limit_s
+        wait_s = FIRST_CONFIRM_POLL_S
         while self._commits.owes(offsets):
             self._ask_for_commit()
-            self._keep(self._driver.poll(CONFIRM_POLL_S))
+            self._keep(self._driver.poll(wait_s))
+            wait_s = min(2 * wait_s, CONFIRM_POLL_S)
             if time.monotonic() > give_up_at and self._commits.owes(offsets):
                 raise UnavailableError(
                     f"Kafka: no confirmation of a commit for {self._limit_s:g} s", maybe_applied=True

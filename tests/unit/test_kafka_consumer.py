@@ -47,6 +47,7 @@ class FakeDriver:
         self.events: deque[FakeMessage | Callable[[], None]] = deque()
         self.asked: list[list[Place]] = []
         self.flowing: dict[int, bool] = {}
+        self.waited_s: list[float] = []
         self._on_commit = settings["on_commit"]
 
     def subscribe(self, topics: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
@@ -65,7 +66,8 @@ class FakeDriver:
         assert asynchronous
         self.asked.append(offsets)
 
-    def poll(self, _timeout: float) -> FakeMessage | None:
+    def poll(self, timeout_s: float) -> FakeMessage | None:
+        self.waited_s.append(timeout_s)
         event = self.events.popleft() if self.events else None
         if isinstance(event, FakeMessage) or event is None:
             return event
@@ -119,6 +121,17 @@ async def test_a_refused_commit_is_asked_for_again(drivers: list[FakeDriver]) ->
     driver.events.append(lambda: driver.answer())
     await consumer.commit([record(0, 4)])
     assert [[(place.partition, place.offset) for place in asked] for asked in driver.asked] == [[(0, 5)]] * 2
+
+
+@trio_test
+async def test_a_commit_is_waited_for_in_short_waits_that_grow(drivers: list[FakeDriver]) -> None:
+    """The driver's poll goes on waiting for a record after it has served the confirmation."""
+    consumer, driver = make_consumer(drivers)
+    driver.events.extend([lambda: None] * 9)
+    driver.events.append(lambda: driver.answer())
+    await consumer.commit([record(0, 4)])
+    assert driver.waited_s[:4] == [0.001, 0.002, 0.004, 0.008]
+    assert driver.waited_s[-2:] == [0.05, 0.05]
 
 
 @trio_test

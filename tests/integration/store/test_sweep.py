@@ -17,6 +17,7 @@ from shardwheel.store.held import sweep_held
 from shardwheel.store.jobs import create_jobs, delete_job, get_job, read_now_ms
 from shardwheel.store.requests import backfill_job, cancel_execution
 from shardwheel.store.settle import settle
+from shardwheel.store.sql import sql
 from shardwheel.store.sweep import sweep_completed, sweep_lost, sweep_overdue
 from shardwheel.store.workers import announce_worker, withdraw_worker
 from tests.integration.store.blocking import LIMIT_S, blocked
@@ -253,3 +254,29 @@ def test_jobs_that_are_over_are_found_by_pages(gate: Gate) -> None:
         count, page = sweep_completed(gate.conn, ALL, page, page=1)
         completed, looks = completed + count, looks + 1
     assert (completed, looks) == (2, 6)
+
+
+def test_completing_costs_a_page_though_the_statistics_are_from_before_a_burst(gate: Gate) -> None:
+    """A planner that expects hardly any active job must not join the page with all of them."""
+    gate.conn.execute(
+        """INSERT INTO shardwheel.jobs (job_id, tenant_id, partition, task, schedule, last_at, state)
+           SELECT gen_random_uuid(), 't', number %% 256, 'work', 'every', shardwheel.at(%s), 'completed'
+             FROM generate_series(1, 3000) AS number""",
+        [NOON_MS],
+    )
+    gate.conn.execute("ANALYZE shardwheel.jobs")
+    gate.conn.execute("UPDATE shardwheel.jobs SET state = 'active' WHERE last_at IS NOT NULL")
+    gate.conn.execute("UPDATE shardwheel.partitions SET floor_ms = %s, floor_xid = '9999999'", [NOON_MS])
+    given = {
+        "partitions": list(ALL),
+        "after_partition": FIRST_ENDING.partition,
+        "after_ms": FIRST_ENDING.last_ms,
+        "after_job": Uuid(FIRST_ENDING.job_id),
+        "page": 2_000,
+    }
+    rows = gate.conn.execute(b"EXPLAIN ANALYZE " + sql("sweep_completed"), given).fetchall()
+    plan = "\n".join(line for (line,) in rows)
+    assert "Update on jobs" in plan
+    assert "Rows Removed by Join Filter" not in plan
+    left = gate.conn.execute("SELECT count(*) FROM shardwheel.jobs WHERE state = 'active'").fetchone()
+    assert left == (1_001,)
