@@ -257,7 +257,8 @@ def test_jobs_that_are_over_are_found_by_pages(gate: Gate) -> None:
 
 
 def test_completing_costs_a_page_though_the_statistics_are_from_before_a_burst(gate: Gate) -> None:
-    """A planner that expects hardly any active job must not join the page with all of them."""
+    """A planner that expects hardly any active job must not join the page with all of them: whatever it
+    expects, the jobs of the page are found by their key, to lock them and to complete them."""
     gate.conn.execute(
         """INSERT INTO shardwheel.jobs (job_id, tenant_id, partition, task, schedule, last_at, state)
            SELECT gen_random_uuid(), 't', number %% 256, 'work', 'every', shardwheel.at(%s), 'completed'
@@ -276,7 +277,6 @@ def test_completing_costs_a_page_though_the_statistics_are_from_before_a_burst(g
     }
     rows = gate.conn.execute(b"EXPLAIN ANALYZE " + sql("sweep_completed"), given).fetchall()
     plan = "\n".join(line for (line,) in rows)
-    assert "Update on jobs" in plan
-    assert "Rows Removed by Join Filter" not in plan
+    assert plan.count("Index Scan using jobs_pkey on jobs") == 2
     left = gate.conn.execute("SELECT count(*) FROM shardwheel.jobs WHERE state = 'active'").fetchone()
     assert left == (1_001,)
