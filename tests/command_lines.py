@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from typer._click.exceptions import BadOptionUsage, UsageError
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from shardwheel.cli import app
@@ -22,7 +23,7 @@ ROOT = get_command(app)
 
 def problem_of(words: list[str], *, is_whole: bool) -> str:
     """What is wrong with the words after `shardctl`; empty if nothing is."""
-    command: TyperCommand | TyperGroup = ROOT  # type: ignore[assignment]
+    command: Any = ROOT
     context = command.context_class(command, info_name="shardctl")
     while True:
         try:
@@ -33,7 +34,7 @@ def problem_of(words: list[str], *, is_whole: bool) -> str:
         below = command.commands.get(rest[0]) if isinstance(command, TyperGroup) and rest else None
         if below is None:
             break
-        command, words = below, rest[1:]  # type: ignore[assignment]
+        command, words = below, rest[1:]
         context = command.context_class(command, info_name=rest[0], parent=context)
     if rest:
         return f"{rest[0]!r} is too much for {context.command_path}"

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def _ending(main: Callable[[], None]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
-        sys.excepthook(*sys.exc_info())
+        traceback.print_exc()
         return 1
     finally:
         sys.stdout.flush()

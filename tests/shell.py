@@ -23,8 +23,8 @@ from typing import NamedTuple
 from tests.forked import bin_with_shardctl
 from tests.pages import ROOT, Block, Step
 
-LIMIT_S = 100.0
-LOOK_LIMIT_S = 20.0
+LIMIT_S = 300.0
+LOOK_LIMIT_S = 120.0
 END = "\x1e"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # What differs from run to run, and what it is on a page and in a terminal.
@@ -211,7 +211,8 @@ def plain(text: str) -> str:
 def pattern_of(shown: tuple[str, ...], ids: Mapping[str, str]) -> str:
     text = plain("\n".join(shown))
     seen: set[str] = set()
-    parts, at = [], 0
+    parts: list[str] = []
+    at = 0
     for found in TOKEN.finditer(text):
         parts.append(re.escape(text[at : found.start()]))
         at = found.end()
