@@ -82,7 +82,7 @@ CLAIMANT = Claimant("w", "short", frozenset({"work"}), bytes(16))
 
 
 def settled(conn: Counting, claimed: list[Any], output: Any = None) -> None:
-    told = {} if output is None else {"output": msgspec.json.encode(output)}
+    told: dict[str, Any] = {} if output is None else {"output": msgspec.json.encode(output)}
     with conn.transaction():
         settle(conn, [result_of(one, dag_run_id=one.dag_run_id, **told) for one in claimed])
 
