@@ -59,7 +59,9 @@ def show(at: Terminal, letter_id: Annotated[str, typer.Argument(help="The dead l
 
         shardctl dlq show 6f1c… -o yaml
     """
-    at.show(at.api.get("/dead-letters/{}", letter_id))
+    letter = at.api.get("/dead-letters/{}", letter_id)
+    # The whole row of the job is for whoever makes it anew: JSON and YAML have it.
+    at.show({name: letter[name] for name in letter if name != "job"} if at.is_for_people else letter)
 
 
 @verb(app)
