@@ -23,6 +23,8 @@ from shardwheel.store.rebase import count_foreign
 from shardwheel.topics import job_topics, result_topics
 from shardwheel.workers.isolated import network_obstacle
 
+app = typer.Typer(add_completion=False)
+
 LIMIT_S = 20.0
 
 
@@ -34,8 +36,9 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
+@app.command()
 def doctor(data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Look at PostgreSQL, its schema and clock, etcd, Kafka and its topics. Exit code 1 if anything is wrong.
+    """Look at every server and at the API. Says what is wrong and what to do; exit code 1 if anything is.
 
     Example:
 

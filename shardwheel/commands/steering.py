@@ -8,16 +8,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.cluster import Cluster, with_cluster
 from shardwheel.commands.context import current_settings
 from shardwheel.commands.reach import look_for_api
 from shardwheel.commands.verbs import Terminal
 from shardwheel.errors import ShardwheelError, UnavailableError
+
+if TYPE_CHECKING:
+    from shardwheel.commands.cluster import Cluster
 
 T = TypeVar("T")
 LOOK_S = 0.3
@@ -42,6 +44,9 @@ def reached(at: Terminal, over_api: Callable[[Api], T], on_etcd: Callable[[Clust
                 raise
             reason = str(error)
     sys.stderr.write(f"shardctl: {reason}; asking etcd itself\n")
+    # The edges take longer to load than the API to answer.
+    from shardwheel.commands.cluster import with_cluster
+
     return with_cluster(at.said.data, on_etcd)
 
 
