@@ -152,11 +152,14 @@ def shown_duration(seconds: float) -> str:
 
 
 def agreed(question: str) -> bool:
-    """Whether somebody at the terminal says yes; without a terminal nobody does."""
-    try:
-        return typer.confirm(question)
-    except typer.Abort:
-        return False
+    """Whether somebody at the terminal says yes; without a terminal nobody does. A question is no answer: it
+    never stands among what a script reads."""
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    said = sys.stdin.readline()
+    if not said:
+        sys.stderr.write("\n")
+    return said.strip().lower() in ("y", "yes")
 
 
 def _print_value(value: Any, output: Format) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shardwheel.commands.attempts import show_with_attempts
 from shardwheel.commands.filters import (
     LETTER_KEYS,
     AllOption,
@@ -59,7 +60,7 @@ def show(at: Terminal, letter_id: Annotated[str, typer.Argument(help="The dead l
 
         shardctl dlq show 6f1c… -o yaml
     """
-    at.show(at.api.get("/dead-letters/{}", letter_id))
+    show_with_attempts(at, at.api.get("/dead-letters/{}", letter_id))
 
 
 @verb(app)

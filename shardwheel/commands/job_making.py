@@ -42,7 +42,8 @@ def make_so(at: Terminal, value: Any, name: str, *, dry_run: bool, prune: bool, 
     wanted = read_wanted(value, name, int(time.time() * 1000))
     steps = _planned(at, wanted, prune)
     if at.is_for_people:
-        typer.echo("\n".join(_told(steps)))
+        for line in _told(steps):
+            typer.echo(line)
     doomed = [step for step in steps if step.action == "delete"]
     if not dry_run:
         if doomed:

@@ -42,7 +42,7 @@ def list_partitions(at: Terminal) -> None:
 @verb(app, "move")
 def move_partition(
     at: Terminal,
-    partition: Annotated[int, typer.Argument(help="Its number.")],
+    partition: Annotated[int, typer.Argument(help="Its number.", min=0, max=PARTITIONS - 1)],
     to: Annotated[str, typer.Option("--to", help="The shard that is to own it.")],
     wait: WaitOption = False,
     limit_s: WaitLimitOption = WAIT_S,
