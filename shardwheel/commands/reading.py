@@ -22,8 +22,11 @@ def text_of_file(file: Path) -> str:
     """What stands in a file; `-` is standard input."""
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: can't be read: {error}", field="file") from error
+    except UnicodeDecodeError as error:
+        problem = "is no text (a database, a pickle?): give a source file, or an export as JSON"
+        raise UsageError(f"{file}: {problem}", field="file") from error
+    except OSError as error:
+        raise UsageError(f"{file}: can't be read: {error.strerror}", field="file") from error
 
 
 def value_of_file(file: Path) -> Any:

@@ -75,3 +75,14 @@ def test_bulk_verbs_count_ask_and_leave_out_what_changed_meanwhile(shardctl: Sha
     assert answer == {"paused": 0, "refused": {"it is over": 1}}
     for line in ("job pause", "job pause 1 --all", "job delete --filter size=1", "job delete --filter task="):
         assert shardctl(*line.split()).code == 2
+
+
+def test_a_store_of_pickles_is_refused_unread(shardctl: Shardctl, tmp_path: Path) -> None:
+    """Whatever it holds: it is never brought to life."""
+    store = tmp_path / "jobs.sqlite"
+    store.write_bytes(b"SQLite format 3\x00\x80\x04\x95cos\nsystem\n(S'touch owned'\ntR.")
+    for source in ("apscheduler", "celery-beat", "crontab"):
+        answer = shardctl("import", source, str(store), "--dry-run")
+        assert answer.code == 2 and "is no text" in answer.errors
+    absent = shardctl("import", "crontab", str(tmp_path / "absent"), "--dry-run")
+    assert absent.code == 2 and absent.errors.endswith("can't be read: No such file or directory")
