@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from shardwheel.compose.follow import follow
+from shardwheel.compose.restart import restart_services
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
@@ -103,6 +104,24 @@ def _end_supervisor(stack: Stack) -> bool:
         return bool(ended)
     finally:
         os.close(supervisor)
+
+
+@app.command()
+def restart(
+    context: typer.Context,
+    role: Annotated[str, typer.Argument(help="A service's role (worker) or one process's id (shard-2).")],
+    data: DataOption = None,
+) -> None:
+    """Let services of the running stack begin anew: workers then have your handlers as they are now.
+
+    A worker finishes what it holds first; a shard hands over.
+
+    Example: shardctl dev restart worker
+    """
+
+    folder = _folder(context, data)
+    back = restart_services(lambda: require_stack(folder), role, STOP_LIMIT_S)
+    typer.echo(f"Started again: {', '.join(back)}.")
 
 
 @app.command()

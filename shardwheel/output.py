@@ -96,7 +96,7 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in thing.items():
-        table.add_row(name, escape(_cell(value)))
+        table.add_row(name, escape(_lines(value)))
     console().print(table)
 
 
@@ -170,6 +170,21 @@ def _print_value(value: Any, output: Format) -> None:
         import yaml
 
         sys.stdout.write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+
+
+def _lines(value: Any) -> str:
+    """A list of things: a line each, of what is short enough to be read there."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+        return _cell(value)
+    return "\n".join(
+        ", ".join(f"{name} {_short(_cell(one[name]))}" for name in one if _is_brief(one[name]))
+        for one in value
+    )
+
+
+def _is_brief(value: Any) -> bool:
+    """Not a traceback, and nothing that has parts."""
+    return value is not None and not isinstance(value, dict | list) and "\n" not in str(value)
 
 
 def _cell(value: Any) -> str:

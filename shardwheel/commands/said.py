@@ -30,7 +30,9 @@ DataOption = Annotated[
 ]
 ProfileOption = Annotated[
     str | None,
-    typer.Option("--profile", help="A cluster of shardwheel.toml, by its name there.", rich_help_panel=PANEL),
+    typer.Option(
+        "--profile", help="A cluster that shardwheel.toml names under profiles.", rich_help_panel=PANEL
+    ),
 ]
 OutputOption = Annotated[
     Format | None, typer.Option("-o", "--output", help="How to print the answer.", rich_help_panel=PANEL)
