@@ -12,7 +12,6 @@ import msgspec
 import typer
 
 from shardwheel.compose.follow import follow
-from shardwheel.compose.restart import restart_services
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
@@ -118,6 +117,8 @@ def restart(
 
     Example: shardctl dev restart worker
     """
+
+    from shardwheel.compose.restart import restart_services
 
     folder = _folder(context, data)
     back = restart_services(lambda: require_stack(folder), role, STOP_LIMIT_S)
