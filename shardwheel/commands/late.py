@@ -35,6 +35,11 @@ class Later(TyperCommand):
         return self.loaded.make_context(*args, **more)
 
 
+def whole(command: Any) -> Any:
+    """The command that this stands for; any other is itself. For whoever walks through all of them."""
+    return command.loaded if isinstance(command, Later) else command
+
+
 def group_of(commands: tuple[Later, ...]) -> type[TyperGroup]:
     """What to give a Typer as its `cls`, so that these are its commands."""
 
