@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from shardwheel.compose.services import SERVICES
 from shardwheel.compose.stack import Stack
-from shardwheel.compose.supervisor import Process
+from shardwheel.compose.state import Process
 from shardwheel.errors import NotFoundError, ShardwheelError
 
 PAUSE_S = 0.05

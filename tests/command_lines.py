@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from shardwheel.cli import app
+from shardwheel.commands.late import whole
 
 ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "(", ")"}
 NESTED = re.compile(r"\$\((shardctl [^()]*)\)")
@@ -34,7 +35,7 @@ def problem_of(words: list[str], *, is_whole: bool) -> str:
         below = command.commands.get(rest[0]) if isinstance(command, TyperGroup) and rest else None
         if below is None:
             break
-        command, words = below, rest[1:]
+        command, words = whole(below), rest[1:]
         context = command.context_class(command, info_name=rest[0], parent=context)
     if rest:
         return f"{rest[0]!r} is too much for {context.command_path}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shardwheel.commands.attempts import show_with_attempts
 from shardwheel.commands.filters import (
     LETTER_KEYS,
     AllOption,
@@ -62,7 +63,8 @@ def show(at: Terminal, letter_id: Annotated[str, typer.Argument(help="The dead l
     """
     letter = at.api.get("/dead-letters/{}", letter_id)
     # The whole row of the job is for whoever makes it anew: JSON and YAML have it.
-    at.show({name: letter[name] for name in letter if name != "job"} if at.is_for_people else letter)
+    shown = {name: letter[name] for name in letter if name != "job"} if at.is_for_people else letter
+    show_with_attempts(at, shown)
 
 
 @verb(app)

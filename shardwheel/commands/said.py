@@ -39,6 +39,19 @@ OutputOption = Annotated[
 ]
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"shardctl {version('shardwheel')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", help="Say which one this is.", is_eager=True, callback=_tell_version)
+]
+
+
 class Said(NamedTuple):
     """None: not said."""
 
@@ -71,6 +84,7 @@ def at_first(
     data: DataOption = None,
     profile: ProfileOption = None,
     output: OutputOption = None,
+    version: VersionOption = False,
 ) -> None:
     """The options of `shardctl` itself: a line begins, and nothing was said before it."""
     _SO_FAR.set(_NOTHING)
@@ -89,4 +103,4 @@ def before_the_verb(
 
 def noun(help_text: str) -> typer.Typer:
     """A noun, whose verbs come with `verb`."""
-    return typer.Typer(help=help_text, no_args_is_help=True, callback=before_the_verb)
+    return typer.Typer(help=help_text, no_args_is_help=True, callback=before_the_verb, add_completion=False)

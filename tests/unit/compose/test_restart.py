@@ -8,7 +8,7 @@ import pytest
 
 from shardwheel.compose.restart import not_yet_back, restart_services, services_of
 from shardwheel.compose.stack import Stack, birth_of
-from shardwheel.compose.supervisor import Process
+from shardwheel.compose.state import Process
 from shardwheel.errors import NotFoundError, ShardwheelError
 
 
