@@ -78,7 +78,8 @@ async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.TriggerDagBody)
     await ask.desk.quotas.admit_run(ask.tenant)
     named = request_id(wish.idempotency_key)
-    run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, named)
+    given = ask.id, ask.by, named, wish.idempotency_key
+    run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, *given)
     ask.desk.poke([partition])
     return Reply({"id": text_of(run_id), "run_id": text_of(run_id), "dag_id": text_of(ask.id)}, 202)
 
