@@ -232,7 +232,7 @@ def cancel(ask: Ask) -> Answered:
 @route("GET /tasks")
 def tasks(ask: Ask) -> Answered:
     found = ask.engine.transact(list_tasks, ask.tenant)
-    return 200, {"items": [task_row(task) for task in found], "next_cursor": None}
+    return ask.paged([task_row(task) for task in found])
 
 
 @route("POST /tasks/{name}:pause")
