@@ -26,7 +26,9 @@ from shardwheel.bench.report import say
 from shardwheel.logs import set_up_logs
 
 app = typer.Typer(
-    help="Measure: progress on standard error, the answer on standard output.", no_args_is_help=True
+    help="Measure: progress on standard error, the answer on standard output.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 

@@ -86,6 +86,11 @@ class DagCalls(Calls):
         return self._ask("GET", _run(dag_id, run_id), DagRun)
 
     @method
+    def find_dag_run(self, run_id: str) -> Script[DagRun]:
+        """The same by the run's id alone: its `dag_id` says whose it is."""
+        return self._ask("GET", f"/dag-runs/{part(run_id)}", DagRun)
+
+    @method
     def wait_dag_run(self, dag_id: str, run_id: str, timeout: float | None = None) -> Script[DagRun]:
         """Wait until a run is over, however it ended; look at its `state`. `NotOverError` (a `TimeoutError`)
         after `timeout` seconds."""
