@@ -62,9 +62,12 @@ class DagCalls(Calls):
         return self._ask("POST", f"/dags/{part(dag_id)}:resume", Dag, body={})
 
     @method
-    def trigger_dag(self, dag_id: str, *, idempotency_key: str | None = None) -> Script[DagTriggered]:
-        """Run it now, paused or not; the answer's `id` is the run's. The same key is the same run."""
-        body = self._keyed(fields(idempotency_key=idempotency_key))
+    def trigger_dag(
+        self, dag_id: str, params: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> Script[DagTriggered]:
+        """Run it now, paused or not, with these params over those of each task; the answer's `id` is the
+        run's. The same key is the same run."""
+        body = self._keyed(fields(params=params, idempotency_key=idempotency_key))
         return self._ask("POST", f"/dags/{part(dag_id)}:trigger", DagTriggered, body=body)
 
     @listing

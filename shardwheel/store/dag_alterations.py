@@ -91,19 +91,27 @@ def delete(conn: _Connection, tenant_id: str, dag_id: bytes, by: By) -> DagRow:
 
 
 def trigger(
-    conn: _Connection, tenant_id: str, dag_id: bytes, by: By, request_id: bytes, key: str | None = None
+    conn: _Connection,
+    tenant_id: str,
+    dag_id: bytes,
+    by: By,
+    request_id: bytes,
+    params: Mapping[str, Any] | None = None,
+    key: str | None = None,
 ) -> tuple[bytes, int]:
     """The run's id, and the partition that has it. The same key is the same run."""
     dag = get_dag(conn, tenant_id, dag_id)
     _check_tasks(by, dag.definition)
 
     def make() -> str:
-        run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id)
+        run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id, params)
+        after = {"run_id": text_of(run_id)} | ({} if params is None else {"params": params})
         if is_new:
-            _record(conn, tenant_id, dag_id, by, "dag.trigger", None, {"run_id": text_of(run_id)})
+            _record(conn, tenant_id, dag_id, by, "dag.trigger", None, after)
         return text_of(run_id)
 
-    made = once_of_job(conn, tenant_id, key, ("trigger", dag_id), b"", make)
+    body = msgspec.json.encode(params, order="deterministic")
+    made = once_of_job(conn, tenant_id, key, ("trigger", dag_id), body, make)
     return id_of(made), dag.job.partition
 
 

@@ -326,7 +326,7 @@ def resume_dag(ask: Ask) -> Answered:
 
 @route("POST /dags/{id}:trigger")
 def trigger_dag(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body["idempotency_key"])
+    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "dag_id": text_of(ask.id)}
 
