@@ -9,15 +9,18 @@ depends on it. The read every second *is* the reconciliation scan.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import trio
 
-from shardwheel.job import Changes
+from shardwheel.job import Changes, JobEntry, WaitingExecution
 from shardwheel.shard.arrivals import Stand
 from shardwheel.shard.holding import Holding
+
+E = TypeVar("E", JobEntry, WaitingExecution)
 
 
 class Feed(Protocol):
@@ -57,34 +60,47 @@ class Intake:
         if into is None:
             stand_ms = min((stand.fired_through_ms for stand in stands.values()), default=0)
             into = Holding(self._topic_partitions, stand_ms)
-        holdings = dict.fromkeys(stands, into)
         snapshot, horizon_xid = "", 0
         async with self._feed.load(sorted(stands)) as batches:
             async for batch in batches:
                 snapshot, horizon_xid = batch.snapshot, batch.horizon_xid
-                _apply(batch, holdings, stands)
+                # All of it is these partitions': nothing else was asked for.
+                if batch.jobs:
+                    into.take_jobs(batch.jobs, stands)
+                if batch.waiting:
+                    into.take_waiting(batch.waiting)
                 await trio.sleep(pause_s)
         for partition in stands:
             self._snapshots[partition], self._horizons[partition] = snapshot, horizon_xid
-        return holdings
+        return dict.fromkeys(stands, into)
 
-    async def run_once(self, holdings: Mapping[int, Holding]) -> int:
-        """Read what changed and apply it; returns how many changes there were."""
-        if not holdings:
+    async def run_once(self, *held: Mapping[int, Holding]) -> int:
+        """Read what changed of all that is held and apply it; returns how many changes there were."""
+        before = {partition: self._snapshots[partition] for partition in sorted(_all(held))}
+        if not before:
             return 0
-        before = {partition: self._snapshots[partition] for partition in sorted(holdings)}
         # One read for all, since the oldest of their snapshots: at worst some see a change again. (Since a
         # newer one than its own, a partition would miss changes.)
-        changes = await self._feed.changes(list(before), min(before.values(), key=_age))
+        oldest = min(dict.fromkeys(before.values()), key=_age)
+        changes = await self._feed.changes(list(before), oldest)
         self.snapshot = changes.snapshot
         # A partition may have been dropped, or loaded anew, while we waited.
-        mine = [p for p in before if p in holdings and self._snapshots.get(p) == before[p]]
-        stands = {p: Stand(holdings[p].wheel.stand_ms, self._horizons[p]) for p in mine}
-        _apply(changes, {p: holdings[p] for p in mine}, stands)
+        left = _all(held)
+        mine = {p: left[p] for p in before if p in left and self._snapshots.get(p) == before[p]}
+        self._apply(changes, mine)
         for partition in mine:
             self._snapshots[partition] = changes.snapshot
             self._horizons[partition] = changes.horizon_xid
         return len(changes.jobs) + len(changes.waiting)
+
+    def _apply(self, changes: Changes, mine: Mapping[int, Holding]) -> None:
+        """Each holding takes what is its partitions'. A poke mostly brings one job for 256 partitions: so
+        what came is gone through, not what is held."""
+        for holding, jobs in _by_holding(changes.jobs, mine):
+            changed = {job.partition for job in jobs}
+            holding.take_jobs(jobs, {p: Stand(holding.wheel.stand_ms, self._horizons[p]) for p in changed})
+        for holding, waiting in _by_holding(changes.waiting, mine):
+            holding.take_waiting(waiting)
 
     def forget(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
@@ -99,11 +115,15 @@ def _age(snapshot: str) -> tuple[int, int, int]:
     return int(xmin), int(xmax), -len(running.split(",") if running else "")
 
 
-def _apply(changes: Changes, holdings: Mapping[int, Holding], stands: Mapping[int, Stand]) -> None:
-    """Each holding takes what is its partitions' at once: mostly there is one, and all of it is its own."""
-    for holding in dict.fromkeys(holdings.values()):
-        mine = {partition for partition, one in holdings.items() if one is holding}
-        if jobs := [job for job in changes.jobs if job.partition in mine]:
-            holding.take_jobs(jobs, stands)
-        if waiting := [execution for execution in changes.waiting if execution.partition in mine]:
-            holding.take_waiting(waiting)
+def _all(held: Iterable[Mapping[int, Holding]]) -> dict[int, Holding]:
+    return {partition: holding for one in held for partition, holding in one.items()}
+
+
+def _by_holding(found: Iterable[E], mine: Mapping[int, Holding]) -> Iterable[tuple[Holding, list[E]]]:
+    """What is of these partitions, by who holds them."""
+    by_holding: defaultdict[Holding, list[E]] = defaultdict(list)
+    for one in found:
+        holding = mine.get(one.partition)
+        if holding is not None:
+            by_holding[holding].append(one)
+    return by_holding.items()

@@ -66,8 +66,12 @@ async def _run(settings: Settings, shard_id: str) -> None:
     )
     await service.open()
     bus, results_bus = open_kafka(settings), open_results_kafka(settings)
-    async with open_etcd(settings) as leases, open_pool(settings, "shard", 6) as pool:
-        store = PostgresStore(pool)
+    async with (
+        open_etcd(settings) as leases,
+        open_pool(settings, "shard", 6) as pool,
+        open_pool(settings, "feed", 2) as feed,
+    ):
+        store = PostgresStore(pool, feed)
         await bus.ensure_topics(job_topics(settings.topic_partitions))
         await results_bus.ensure_topics(result_topics(settings.topic_partitions))
         members = Members(service, leases)
@@ -110,11 +114,15 @@ async def _run(settings: Settings, shard_id: str) -> None:
         async def status(_body: bytes) -> Answer:
             return Answer(200, msgspec.json.encode(member.status() | {"leader": lead.leads}))
 
+        async def entries(_body: bytes) -> Answer:
+            return Answer(200, msgspec.json.encode({"entries": member.entries()}))
+
         async def alive(_body: bytes) -> Answer:
             return Answer(200, msgspec.json.encode({"shard_id": shard_id}))
 
         service.add_route("POST", "/poke", poke)
         service.add_route("GET", "/status", status)
+        service.add_route("GET", "/entries", entries)
         service.add_route("GET", "/alive", alive)
         service.add_route("POST", "/census", Census(shard_id, member.holdings).route)
         await member.join()

@@ -10,16 +10,10 @@ from typing import Any
 from shardwheel.execution import WAITING_STATES
 from shardwheel.job import JobEntry, JobState, WaitingExecution
 from shardwheel.memory import ownership
-from shardwheel.memory.connection import Given, Written, plain_statement, statement
+from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.rows import EXECUTIONS, JOBS, Execution, StoredJob, job_of
 from shardwheel.memory.transaction import Transaction
 from shardwheel.ports import Identity
-
-
-@plain_statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-def one_snapshot(transaction: Transaction, given: Given) -> list[Any]:
-    """A function on a transaction sees one state of the tables anyway."""
-    return []
 
 
 @statement("snapshot")
@@ -44,24 +38,26 @@ def load_jobs(transaction: Transaction, given: Given) -> list[Any]:
     return [_entry(job) for job in _jobs(transaction, given) if job.row.state == JobState.ACTIVE]
 
 
-@statement("feed_jobs")
-def feed_jobs(transaction: Transaction, given: Given) -> list[Any]:
-    return [
-        _entry(job) for job in _jobs(transaction, given) if not is_visible(job.changed_xid, given["since"])
-    ]
-
-
 @statement("load_waiting")
 def load_waiting(transaction: Transaction, given: Given) -> list[Any]:
     return [_waiting(transaction, row) for row in _waits(transaction, given)]
 
 
-@statement("feed_waiting")
-def feed_waiting(transaction: Transaction, given: Given) -> list[Any]:
-    return [
+@statement("feed")
+def feed(transaction: Transaction, given: Given) -> list[Any]:
+    """Jobs, waiting executions and the snapshot, each in columns of their own."""
+    since, ((text, xmin),) = given["since"], snapshot(transaction, {})
+    jobs = [_entry(job) for job in _jobs(transaction, given) if not is_visible(job.changed_xid, since)]
+    waiting = [
         _waiting(transaction, row)
         for row in _waits(transaction, given)
-        if not is_visible(row.changed_xid or 0, given["since"])
+        if not is_visible(row.changed_xid or 0, since)
+    ]
+    no_job, no_wait = (None,) * len(JobEntry._fields), (None,) * len(WaitingExecution._fields)
+    return [
+        *((*job, *no_wait, None, None) for job in jobs),
+        *((*no_job, *one, None, None) for one in waiting),
+        (*no_job, *no_wait, text, str(xmin)),
     ]
 
 

@@ -22,6 +22,11 @@ from shardwheel.store.bulk import read_rows
 from shardwheel.store.sql import sql
 from shardwheel.store.stream import Items
 
+# Where each kind of row has its columns in what the feed returns.
+_JOB = slice(0, len(JobEntry._fields))
+_WAITING = slice(_JOB.stop, _JOB.stop + len(WaitingExecution._fields))
+_SNAPSHOT = slice(_WAITING.stop, None)
+
 
 def load(conn: Connection[Any], partitions: Sequence[int]) -> Items[Changes]:
     """The whole of these partitions, in batches that all carry the first snapshot; for `Pool.stream`."""
@@ -36,16 +41,14 @@ def load(conn: Connection[Any], partitions: Sequence[int]) -> Items[Changes]:
 
 def changes(conn: Connection[Any], partitions: Sequence[int], since: str) -> Changes:
     """What changed in these partitions since the snapshot, and the snapshot to go on from."""
-    conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    snapshot, horizon_xid = _snapshot(conn)
     parameters = {"partitions": list(partitions), "since": since}
-    jobs = conn.execute(sql("feed_jobs"), parameters, binary=True)
-    waiting = conn.execute(sql("feed_waiting"), parameters, binary=True)
+    rows = conn.execute(sql("feed"), parameters, binary=True, prepare=True).fetchall()
+    ((snapshot, horizon_xid),) = (row[_SNAPSHOT] for row in rows if row[_SNAPSHOT][0] is not None)
     return Changes(
-        _entries(jobs),
-        [WaitingExecution._make(row) for row in waiting],
+        _entries(row[_JOB] for row in rows if row[_JOB][0] is not None),
+        [WaitingExecution._make(row[_WAITING]) for row in rows if row[_WAITING][0] is not None],
         snapshot,
-        horizon_xid,
+        int(horizon_xid),
     )
 
 

@@ -49,8 +49,12 @@ from shardwheel.wire import Fire, Result
 
 
 class PostgresStore:
-    def __init__(self, pool: Pool) -> None:
+    """`feed`: a pool for the change feed alone, where somebody waits for it. Whoever reads it again and again
+    then has a link whose server knows the tables and has the plan, and never waits for a link of others."""
+
+    def __init__(self, pool: Pool, feed: Pool | None = None) -> None:
         self._pool = pool
+        self._feed = feed or pool
 
     # --- time and ownership --------------------------------------------------------------------------
 
@@ -83,7 +87,7 @@ class PostgresStore:
         return self._pool.stream(feed.load, partitions)
 
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
-        return await self._pool.run(feed.changes, partitions, since)
+        return await self._feed.run(feed.changes, partitions, since)
 
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
 import pytest
+import trio
+from trio.testing import trio_test
 
 from shardwheel.job import Changes
 from shardwheel.posting import parse_posting
 from shardwheel.store.feed import changes, load
 from shardwheel.store.jobs import create_jobs, edit_job, get_job, pause_job
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
 from shardwheel.store.requests import trigger_job
 
 pytestmark = pytest.mark.servers
@@ -101,3 +106,42 @@ def test_what_stops_waiting_or_being_active_is_told_as_such(conn: Connection) ->
     conn.execute("UPDATE shardwheel.executions SET state = 'retry_wait', attempt = 2")
     (waiting,) = read(conn, told.snapshot).waiting
     assert (waiting.attempt, waiting.job_id) == (2, job_id)
+
+
+def test_one_read_is_of_one_snapshot_whatever_the_transaction_promises(
+    conn: Connection, migrated_database: str
+) -> None:
+    """Also read-committed, where each statement sees another state: there is one statement only."""
+    _, _, snapshot = load_all(conn)
+    job_id = create(conn)
+    execution = trigger_job(conn, "t", job_id, uuid.uuid4().bytes)
+    with psycopg.connect(migrated_database) as reader:
+        found = changes(reader, ALL, snapshot)
+        assert [job.job_id for job in found.jobs] == [job_id]
+        assert [one.execution_id for one in found.waiting] == [execution]
+        assert found.horizon_xid == int(found.snapshot.partition(":")[0])
+        later = create(conn)
+        assert [job.job_id for job in changes(reader, ALL, found.snapshot).jobs] == [later]
+
+
+@trio_test
+async def test_the_feed_waits_for_no_link_of_others(migrated_database: str) -> None:
+    busy, done = threading.Event(), threading.Event()
+
+    def hold(connection: Connection) -> None:
+        busy.set()
+        done.wait()
+
+    async with (
+        Pool(migrated_database, name="t", size=1) as pool,
+        Pool(migrated_database, name="f", size=1) as feed,
+    ):
+        store = PostgresStore(pool, feed)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pool.run, hold)
+            try:
+                await trio.to_thread.run_sync(busy.wait)
+                with trio.fail_after(5):
+                    assert (await store.changes(ALL, "3:3:")).jobs == []
+            finally:
+                done.set()
