@@ -104,7 +104,7 @@ class Consumer(Protocol):
         """
 
     def commit_soon(self, records: Iterable[Record]) -> None:
-        """As `commit`, but nobody waits: sent with the next call, and again until the broker has stored it."""
+        """As `commit`, but nobody waits: sent with the next call, and again until it is stored."""
 
     @property
     def gaps(self) -> frozenset[TopicPartition]:

@@ -151,7 +151,7 @@ async def test_what_nobody_waits_for_goes_out_with_the_next_take_and_its_answer_
 
 @trio_test
 async def test_waiting_for_a_commit_waits_for_what_was_owed_before(drivers: list[FakeDriver]) -> None:
-    consumer, driver = make_consumer(drivers, limit_s=0)
+    consumer, _driver = make_consumer(drivers, limit_s=0)
     consumer.commit_soon([record(0, 4)])
     with pytest.raises(UnavailableError):
         await consumer.commit([])
