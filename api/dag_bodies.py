@@ -90,6 +90,10 @@ DagEdit = msgspec.defstruct(
 
 
 class TriggerDagBody(Small):
+    params: (
+        Annotated[dict[str, Any], Meta(description="Over those of each task, field by field, in this run.")]
+        | None
+    ) = None
     idempotency_key: Key | None = None
 
 

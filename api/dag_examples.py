@@ -86,5 +86,5 @@ _RUN_TASK: dict[str, Any] = {
     "output_left_out": False,
     "fan_out": None,
 }
-RUN_WITH_TASKS = RUN | {"dag": "etl", "policy": "continue", "tasks": [_RUN_TASK]}
+RUN_WITH_TASKS = RUN | {"params": None, "dag": "etl", "policy": "continue", "tasks": [_RUN_TASK]}
 TRIGGERED = {"id": RUN_ID, "run_id": RUN_ID, "dag_id": JOB_ID}

@@ -139,6 +139,7 @@ class RunTask(View):
 class RunWithTasks(RunRead):
     """A run, and what became of each task."""
 
+    params: Annotated[dict[str, Any] | None, Meta(description="What its trigger gave.")]
     dag: Annotated[str, Meta(description="The DAG's name.")]
     policy: str
     tasks: list[RunTask]

@@ -77,8 +77,9 @@ async def resume(ask: Ask) -> Reply:
 async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.TriggerDagBody)
     await ask.desk.quotas.admit_run(ask.tenant)
-    named = request_id(wish.idempotency_key)
-    run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, named)
+    await ask.desk.quotas.admit_params(ask.tenant, wish.params)
+    given = (request_id(wish.idempotency_key), wish.params)
+    run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, *given)
     ask.desk.poke([partition])
     return Reply({"id": text_of(run_id), "run_id": text_of(run_id), "dag_id": text_of(ask.id)}, 202)
 
@@ -203,12 +204,12 @@ ROUTES = (
         "/dags/{id}:trigger",
         trigger,
         "Run a DAG now",
-        "Paused or not; answers with the run's id. With an `idempotency_key`, the same key again answers "
-        "with the same run.",
+        "Paused or not; answers with the run's id. `params` go over those of each task, field by field, in "
+        "this run. With an `idempotency_key`, the same key again answers with the same run.",
         dag_views.DagTriggered,
         dag_examples.TRIGGERED,
         status=202,
         body=dag_bodies.TriggerDagBody,
-        body_example={"idempotency_key": "month-end"},
+        body_example={"params": {"month": "2026-10"}, "idempotency_key": "month-end"},
     ),
 )

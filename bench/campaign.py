@@ -41,6 +41,7 @@ RUNS: Final = (
     Planned("failover-stop", ("failover", "--standby", "1", "--how", "stop"), 2),
     Planned("move", ("move",), 2),
     Planned("holds", ("holds",), 5),
+    Planned("dag", ("dag",), 1.5),
     Planned("sleepers", ("sleepers",), 1.5),
     Planned("isolated", ("isolated",), 1),
     Planned("growth", ("growth",), 9),

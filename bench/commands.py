@@ -10,6 +10,7 @@ import typer
 from shardwheel.bench import campaign_commands, pauses
 from shardwheel.bench import claim as claim_bench
 from shardwheel.bench import coldstart as coldstart_bench
+from shardwheel.bench import dag as dag_bench
 from shardwheel.bench import e2e as e2e_bench
 from shardwheel.bench import enqueue as enqueue_bench
 from shardwheel.bench import failover as failover_bench
@@ -26,7 +27,9 @@ from shardwheel.bench.report import say
 from shardwheel.logs import set_up_logs
 
 app = typer.Typer(
-    help="Measure: progress on standard error, the answer on standard output.", no_args_is_help=True
+    help="Measure: progress on standard error, the answer on standard output.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -140,6 +143,25 @@ def e2e(
     result = e2e_bench.bench_e2e(jobs, seconds, say)
     answer(result, as_json, e2e_bench.print_result)
     draw(result, plot, e2e_bench.picture)
+
+
+@app.command()
+def dag(
+    as_json: JsonOption = False,
+    chain: Annotated[int, typer.Option(min=1, help="Tasks of a chain.")] = dag_bench.CHAIN,
+    items: Annotated[int, typer.Option(min=1, max=10_000, help="Items of a fan-out.")] = dag_bench.ITEMS,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of 50 tasks at once.")] = dag_bench.RUNS,
+    plot: PlotOption = None,
+) -> None:
+    """A chain, a fan-out with its join, and many runs at once: what edges cost, and whether any run is stuck.
+
+    Example:
+
+        shardctl bench dag --json
+    """
+    result = dag_bench.bench_dag(chain, items, runs, say)
+    answer(result, as_json, dag_bench.print_result)
+    draw(result, plot, dag_bench.picture)
 
 
 @app.command()

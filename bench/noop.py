@@ -12,6 +12,7 @@ from shardwheel.handler import handler
 
 BROKEN = "bench.broken"
 SLEEPER = "bench.sleeper"
+LISTER = "bench.lister"
 SLEEP_S = "BENCH_SLEEP_S"
 
 
@@ -29,3 +30,8 @@ async def broken(ctx: Any, params: dict[str, Any]) -> None:
 async def sleep(ctx: Any, params: dict[str, Any]) -> None:
     """For as long as the benchmark says in the worker's environment."""
     await trio.sleep(float(os.environ[SLEEP_S]))
+
+
+@handler(LISTER)
+async def numbers(ctx: Any, params: dict[str, Any]) -> list[int]:
+    return list(range(params["to"]))

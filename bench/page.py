@@ -31,6 +31,7 @@ _TITLES: Final = {
     "failover-stop": "Fail-over of a stopped shard",
     "move": "A move (drain and back)",
     "holds": "Beside what is held",
+    "dag": "DAGs",
     "sleepers": "Sleeping executions",
     "isolated": "Isolated handlers",
     "growth": "Growth",

@@ -5,25 +5,19 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import trio
 import typer
 
-from shardwheel.compose.dev import open_stack
 from shardwheel.compose.follow import follow
-from shardwheel.compose.foreground import speaker, until_signalled
-from shardwheel.compose.services import Wish
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
-from shardwheel.compose.welcome import welcome
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.settings import FILE_NAME, Settings, load_settings
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 # Services have 35 s and servers 30 s to end before they are killed; the rest is for a slow machine.
 STOP_LIMIT_S = 120.0
@@ -58,19 +52,11 @@ def dev(
         return
     settings = _settings(data=_text(data), handlers=handlers, http_port=http)
     folder = Path(settings.data) if settings.data else default_folder()
-    trio.run(_run, Wish(folder=folder.absolute(), settings=settings, shards=shards, workers=workers))
+    # Who only looks at a stack, or stops it, loads nothing of what makes one.
+    from shardwheel.compose.front import serve
+    from shardwheel.compose.services import Wish
 
-
-async def _run(wish: Wish) -> None:
-    say = speaker(wish.folder / "logs" / "supervisor.log")
-    begun_at_s = time.monotonic()
-    async with until_signalled(say):
-        async with open_stack(wish, say) as stack:
-            welcome(stack, say)
-            say(f"everything is up after {time.monotonic() - begun_at_s:.1f} s; Ctrl-C stops it")
-            print_rows(msgspec.to_builtins(stack.processes), ["id", "pid", "address", "log"], Format.table)
-            await trio.sleep_forever()
-    say("stopped")
+    serve(Wish(folder=folder.absolute(), settings=settings, shards=shards, workers=workers))
 
 
 @app.command()
@@ -117,6 +103,26 @@ def _end_supervisor(stack: Stack) -> bool:
         return bool(ended)
     finally:
         os.close(supervisor)
+
+
+@app.command()
+def restart(
+    context: typer.Context,
+    role: Annotated[str, typer.Argument(help="A service's role (worker) or one process's id (shard-2).")],
+    data: DataOption = None,
+) -> None:
+    """Let services of the running stack begin anew: workers then have your handlers as they are now.
+
+    A worker finishes what it holds first; a shard hands over.
+
+    Example: shardctl dev restart worker
+    """
+
+    from shardwheel.compose.restart import restart_services
+
+    folder = _folder(context, data)
+    back = restart_services(lambda: require_stack(folder), role, STOP_LIMIT_S)
+    typer.echo(f"Started again: {', '.join(back)}.")
 
 
 @app.command()

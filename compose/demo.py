@@ -65,7 +65,8 @@ async def _demo(folder: Path, once: bool) -> int:
             findings = await _look(stack)
             _show(findings)
             if not once:
-                say(f"It stays up until Ctrl-C. In another terminal: shardctl dev status --data {folder}")
+                status = f".venv/bin/shardctl dev status --data {folder}"
+                say(f"It stays up until Ctrl-C. In another terminal: {status}")
                 await trio.sleep_forever()
     if not findings:
         say("demo: it was stopped before it had shown anything")

@@ -31,7 +31,8 @@ from shardwheel.compose.remedy import remedy_of
 from shardwheel.compose.server import Server
 from shardwheel.compose.services import Wish, service_children
 from shardwheel.compose.stack import last_stack, make_folder, secret_of, sole_supervisor, write_stack
-from shardwheel.compose.supervisor import Board, Process, plain_errors, supervised
+from shardwheel.compose.state import Process
+from shardwheel.compose.supervisor import Board, plain_errors, supervised
 from shardwheel.settings import Settings
 
 # How long the processes of a supervisor that was killed may take to follow it.

@@ -6,6 +6,9 @@ Only causes that a user can mend are named. Everything else is left in its own w
 from __future__ import annotations
 
 import errno
+from typing import Any
+
+import msgspec
 
 _OF_ERRORS = {
     errno.ENOSPC: "the disk is full: free some space, or choose another folder with --data",
@@ -31,6 +34,8 @@ _OF_WORDS = {
 }
 
 _LONGEST_QUOTE = 200
+# What every line of a service's log has.
+_OF_EVERY_LINE = {"event", "level", "role", "timestamp"}
 
 
 def remedy_of(error: OSError) -> str:
@@ -44,4 +49,14 @@ def last_words(written: str) -> str:
         if words in lowered:
             return remedy
     lines = [line.strip() for line in written.splitlines() if line.strip()]
-    return f"it said: {lines[-1][:_LONGEST_QUOTE]}" if lines else ""
+    return f"it said: {_event(lines[-1])[:_LONGEST_QUOTE]}" if lines else ""
+
+
+def _event(line: str) -> str:
+    """Of a line that our own services log: what happened, without who says it and when."""
+    try:
+        said = msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return line
+    facts = ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
+    return f"{said.get('event', line)}{f' ({facts})' if facts else ''}"

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from shardwheel.compose.remedy import remedy_of
-from shardwheel.compose.supervisor import Process
+from shardwheel.compose.state import Process
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
 
 

@@ -21,12 +21,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
-import msgspec
 import trio
 
 from shardwheel.compose.child import Child, Life
 from shardwheel.compose.remedy import last_words
 from shardwheel.compose.server import StartError
+from shardwheel.compose.state import Process
 
 # A child that a signal kills before it is ready is tried so often.
 START_TRIES = 4
@@ -34,18 +34,6 @@ FIRST_DELAY_S = 0.25
 LONGEST_DELAY_S = 15.0
 # A child that served for so long has proved itself: its next death starts from the first delay again.
 PROVEN_AFTER_S = 30.0
-
-
-class Process(msgspec.Struct):
-    """What is known about a child now. States: starting, running, restarting, stopping, stopped."""
-
-    role: str
-    id: str
-    pid: int | None
-    address: str
-    log: str
-    state: str = "starting"
-    restarts: int = 0
 
 
 class Board:

@@ -8,13 +8,14 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from shardwheel.ids import fire_id, fire_ids
+from shardwheel.ids import fire_id
 from shardwheel.job import WaitingExecution
 from shardwheel.missed import Span, fire_time
 from shardwheel.ports import Message
+from shardwheel.shard.forms import encode_fires, fire_ids
 from shardwheel.timing import Timing
 from shardwheel.topics import job_topic
-from shardwheel.wire import FORMAT_VERSION, FireKind, encode_fire, encode_fires
+from shardwheel.wire import FORMAT_VERSION, FireKind, encode_fire
 
 # Up to this many missed times of a job are published one by one; more are one range, which its claim
 # turns into a row that the owner expands: held back inside a cycle they would pin the watermark.

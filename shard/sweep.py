@@ -17,7 +17,7 @@ from shardwheel.execution import (
     Settled,
 )
 from shardwheel.limits import LANES, Tally, TaskName
-from shardwheel.metrics import DEAD_LETTERS, HELD, RESULTS_LAG, tell_run_ends
+from shardwheel.metrics import DAG_LATE, DEAD_LETTERS, HELD, RESULTS_LAG, tell_run_ends
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
 from shardwheel.topics import RESULTS, RESULTS_GROUP, result_topics
@@ -107,3 +107,4 @@ def _tell(counts: Counts) -> None:
     for reason, count in counts.held.items():
         HELD.labels(reason).set(count)
     DEAD_LETTERS.set(counts.dead_letters)
+    DAG_LATE.set(counts.late_runs)

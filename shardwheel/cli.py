@@ -1,5 +1,6 @@
 """`shardctl`: the front door of the command line. Nouns and verbs live in `commands`, `compose`, `bench`.
 
+Nothing of them is imported before it is said: see `commands.late`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused (conflict, unsafe), 5 out of reach.
 """
 
@@ -9,38 +10,8 @@ import sys
 
 import typer
 
-from shardwheel.bench.commands import app as bench_app
-from shardwheel.commands.alerts import app as alerts_app
-from shardwheel.commands.api import api
-from shardwheel.commands.audit import app as audit_app
-from shardwheel.commands.dag import app as dag_app
-from shardwheel.commands.dag_hands import cancel, force_complete, rerun, skip
-from shardwheel.commands.dlq import app as dlq_app
-from shardwheel.commands.doctor import doctor
-from shardwheel.commands.execution import app as execution_app
-from shardwheel.commands.explain import explain
-from shardwheel.commands.importing import app as import_app
-from shardwheel.commands.job import app as job_app
-from shardwheel.commands.job_edges import depend
-from shardwheel.commands.job_files import apply, export
-from shardwheel.commands.job_times import next_times
-from shardwheel.commands.migrate import migrate
-from shardwheel.commands.partition import app as partition_app
-from shardwheel.commands.producer import app as producer_app
-from shardwheel.commands.profile import app as profile_app
-from shardwheel.commands.rebalance import app as rebalance_app
-from shardwheel.commands.rebase import rebase
-from shardwheel.commands.replay import replay
-from shardwheel.commands.results import results
+from shardwheel.commands.late import Later, group_of
 from shardwheel.commands.said import at_first
-from shardwheel.commands.shard import app as shard_app
-from shardwheel.commands.shards import drain_shard, list_shards, show_shard, undrain_shard
-from shardwheel.commands.task import app as task_app
-from shardwheel.commands.token import app as token_app
-from shardwheel.commands.top import top
-from shardwheel.commands.verbs import verb
-from shardwheel.commands.worker import worker
-from shardwheel.compose.commands import app as dev_app
 from shardwheel.errors import (
     BadTokenError,
     ConflictError,
@@ -52,51 +23,141 @@ from shardwheel.errors import (
     UsageError,
 )
 
+_HERE = "On one machine"
+_JOBS = "Jobs and their runs"
+_CLUSTER = "The cluster"
+_SERVICES = "Services, one process each"
+_AROUND = "Around it"
+
+COMMANDS = (
+    Later(
+        "dev",
+        "shardwheel.compose.commands",
+        "Run PostgreSQL, etcd, Kafka and all services on this machine until Ctrl-C. The data survives.",
+        _HERE,
+    ),
+    Later("job", "shardwheel.commands.job_noun", "Create, look at and steer jobs.", _JOBS),
+    Later("dag", "shardwheel.commands.dag_noun", "Create, look at and steer DAGs.", _JOBS),
+    Later("execution", "shardwheel.commands.execution", "Look at executions, and cancel them.", _JOBS),
+    Later(
+        "explain",
+        "shardwheel.commands.explain",
+        "Say why an execution or a job is late, held, skipped, not fired or given up, and what to do.",
+        _JOBS,
+    ),
+    Later(
+        "dlq",
+        "shardwheel.commands.dlq",
+        "Dead letters: executions that were given up, with all that is needed to replay them.",
+        _JOBS,
+    ),
+    Later("task", "shardwheel.commands.task", "Pause, resume and limit task types.", _JOBS),
+    Later(
+        "import",
+        "shardwheel.commands.importing",
+        "Bring jobs over from another scheduler. Nothing of what is read is ever run.",
+        _JOBS,
+    ),
+    Later(
+        "top",
+        "shardwheel.commands.top",
+        "A live view: fires a second, what is held and why, the pools' lag, shards, oldest due, last ends.",
+        _CLUSTER,
+    ),
+    Later(
+        "doctor",
+        "shardwheel.commands.doctor",
+        "Look at every server and at the API. Says what is wrong and what to do; exit code 1 if anything is.",
+        _CLUSTER,
+    ),
+    Later(
+        "partition", "shardwheel.commands.partition", "Look at partitions, and move them by hand.", _CLUSTER
+    ),
+    Later(
+        "rebalance",
+        "shardwheel.commands.rebalance",
+        "Give every shard its share of the partitions, now. What was moved by hand is free to move again.",
+        _CLUSTER,
+    ),
+    Later("audit", "shardwheel.commands.audit", "Who did what to what.", _CLUSTER),
+    Later(
+        "replay",
+        "shardwheel.commands.replay",
+        "Publish everything again that was due since then. What has run already is dropped at the claim.",
+        _CLUSTER,
+    ),
+    Later(
+        "rebase",
+        "shardwheel.commands.rebase",
+        "Let shards go on with a dump that was restored into another PostgreSQL. Said twice, the same.",
+        _CLUSTER,
+    ),
+    Later(
+        "shard",
+        "shardwheel.commands.shard_noun",
+        "Run a scheduler shard until SIGTERM, which hands its partitions over.",
+        _SERVICES,
+    ),
+    Later(
+        "worker",
+        "shardwheel.commands.worker",
+        "Run a worker until SIGTERM: then it ends what it holds, and gives back at once what it can't.",
+        _SERVICES,
+    ),
+    Later(
+        "results",
+        "shardwheel.commands.results",
+        "Run a result processor until SIGTERM. Several share the work.",
+        _SERVICES,
+    ),
+    Later(
+        "api",
+        "shardwheel.commands.api",
+        "Run the HTTP API until SIGTERM: then it finishes the requests that are under way.",
+        _SERVICES,
+    ),
+    Later(
+        "alerts",
+        "shardwheel.commands.alerts",
+        "Watch the cluster and tell people what is wrong, until SIGTERM. Of several one watches.",
+        _SERVICES,
+    ),
+    Later(
+        "migrate",
+        "shardwheel.commands.migrate",
+        "Apply the migrations that the database does not have yet.",
+        _AROUND,
+    ),
+    Later("token", "shardwheel.commands.token", "Make tokens for the API.", _AROUND),
+    Later(
+        "producer",
+        "shardwheel.commands.producer",
+        "Let applications store jobs in their own transactions (client.enqueue with conn).",
+        _AROUND,
+    ),
+    Later(
+        "profile",
+        "shardwheel.commands.profile",
+        "The clusters that shardwheel.toml knows; --profile NAME chooses one.",
+        _AROUND,
+    ),
+    Later(
+        "bench",
+        "shardwheel.bench.commands",
+        "Measure: progress on standard error, the answer on standard output.",
+        _AROUND,
+    ),
+)
+
 app = typer.Typer(
     name="shardctl",
+    cls=group_of(COMMANDS),
     help="Shardwheel: a sharded job scheduler. Start with `shardctl dev`.",
     no_args_is_help=True,
     callback=at_first,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(dev_app, name="dev")
-app.add_typer(job_app, name="job")
-app.add_typer(execution_app, name="execution")
-app.add_typer(dlq_app, name="dlq")
-app.add_typer(audit_app, name="audit")
-verb(job_app, "next")(next_times)
-verb(job_app)(depend)
-verb(job_app)(export)
-verb(job_app)(apply)
-app.add_typer(task_app, name="task")
-app.add_typer(dag_app, name="dag")
-verb(dag_app, "force-complete")(force_complete)
-verb(dag_app)(skip)
-verb(dag_app)(rerun)
-verb(dag_app)(cancel)
-app.add_typer(shard_app, name="shard")
-verb(shard_app, "list")(list_shards)
-verb(shard_app, "show")(show_shard)
-verb(shard_app, "drain")(drain_shard)
-verb(shard_app, "undrain")(undrain_shard)
-app.add_typer(partition_app, name="partition")
-app.add_typer(rebalance_app, name="rebalance")
-app.command()(replay)
-app.command()(rebase)
-app.command()(worker)
-app.command()(results)
-app.add_typer(alerts_app, name="alerts")
-verb(app)(explain)
-verb(app)(top)
-app.add_typer(import_app, name="import")
-app.command()(api)
-app.add_typer(token_app, name="token")
-app.add_typer(producer_app, name="producer")
-app.add_typer(profile_app, name="profile")
-app.add_typer(bench_app, name="bench")
-app.command()(migrate)
-app.command()(doctor)
 
 _EXIT_CODES: tuple[tuple[type[ShardwheelError], int], ...] = (
     (NotFoundError, 3),

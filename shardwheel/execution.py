@@ -188,10 +188,12 @@ FIRST_ENDING = EndingPage(0, 0, bytes(16))
 
 
 class Counts(NamedTuple):
-    """How many executions are held in some partitions, by reason, and how many dead letters are open."""
+    """How many executions are held in some partitions, by reason, how many dead letters are open, and how
+    many DAG runs are under way beyond their `sla_s`."""
 
     held: Mapping[str, int]
     dead_letters: int
+    late_runs: int = 0
 
 
 class Callback(NamedTuple):

@@ -20,9 +20,6 @@ from contextvars import ContextVar
 from hashlib import blake2b
 from typing import Final, NewType
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shardwheel.errors import UsageError
 
 # A kind is stored here as it is hashed: its length before it.
@@ -37,14 +34,8 @@ TASK: Final = Kind(b"\x00\x04task")  # a DAG's task: the run's scheduled time an
 # Where the chance in new ids comes from: a scheduler in memory has its own, and is the same every time.
 chance: ContextVar[Callable[[int], bytes]] = ContextVar("chance", default=os.urandom)
 
-_ID_LENGTH: Final = b"\x00\x10"
-_TIME_LENGTH: Final = b"\x00\x08"
-# How the hash of every fire begins: a copy of it costs half of a new one.
-_BEGUN: Final = blake2b(FIRE + _ID_LENGTH, digest_size=8)
-# And how it goes on, and what becomes of it.
-_HASHED: Final = np.dtype([("job_id", "V16"), ("length", "V2"), ("scheduled_ms", ">i8")])
-_BLANK: Final = bytes(16) + _TIME_LENGTH + bytes(8)
-_MADE: Final = np.dtype([("time_and_partition", ">i8"), ("hash", "V8")])
+ID_LENGTH: Final = b"\x00\x10"
+TIME_LENGTH: Final = b"\x00\x08"
 
 
 def fire_id(job_id: bytes, partition: int, scheduled_ms: int) -> bytes:
@@ -52,28 +43,10 @@ def fire_id(job_id: bytes, partition: int, scheduled_ms: int) -> bytes:
     return execution_id(FIRE, job_id, partition, scheduled_ms)
 
 
-def fire_ids(
-    job_ids: NDArray[np.void], partitions: NDArray[np.uint16], scheduled_ms: NDArray[np.int64]
-) -> NDArray[np.void]:
-    """`fire_id` of each, spelled out for the tick's sake: only the hash itself is a step of its own."""
-    parts = np.frombuffer(bytearray(_BLANK) * len(job_ids), _HASHED)
-    parts["job_id"] = job_ids
-    parts["scheduled_ms"] = scheduled_ms
-    begun, digests = _BEGUN.copy, []
-    for part in parts.view(f"V{_HASHED.itemsize}").tolist():
-        hashed = begun()
-        hashed.update(part)
-        digests.append(hashed.digest())
-    made = np.empty(len(job_ids), _MADE)
-    made["time_and_partition"] = scheduled_ms << 16 | partitions
-    made["hash"] = np.frombuffer(b"".join(digests), "V8")
-    return made.view("V16")
-
-
 def execution_id(kind: Kind, job_id: bytes, partition: int, scheduled_ms: int, cause: bytes = b"") -> bytes:
     """The id of a run. `cause` is the request's or DAG run's id (16 bytes); FIRE has none."""
     time = scheduled_ms.to_bytes(8, "big")
-    parts = kind + _ID_LENGTH + job_id + _TIME_LENGTH + time
+    parts = kind + ID_LENGTH + job_id + TIME_LENGTH + time
     if cause:
         parts += len(cause).to_bytes(2, "big") + cause
     return time[2:] + partition.to_bytes(2, "big") + blake2b(parts, digest_size=8).digest()

@@ -76,6 +76,7 @@ DEAD_LETTERS = Gauge("shardwheel_dead_letters", "Dead letters that nobody has de
 CALLBACKS = Counter("shardwheel_callbacks_total", "Callbacks tried, by what became of it.", ["outcome"])
 DAG_RUNS = Counter("shardwheel_dag_runs_total", "DAG runs ended, by outcome.", ["outcome"])
 DAG_SLA = Counter("shardwheel_dag_sla_total", "DAG runs with an sla_s, by whether they kept it.", ["outcome"])
+DAG_LATE = Gauge("shardwheel_dag_runs_late", "DAG runs under way beyond their sla_s.")
 DAG_ENDS = Counter(
     "shardwheel_dag_ends_total",
     "Ends of DAG tasks that were put off while results lagged, and those of them that runs were told since.",

@@ -1,4 +1,7 @@
-"""How commands answer: a table for people, JSON (stable, for scripts) or YAML, always on standard output."""
+"""How commands answer: a table for people, JSON (stable, for scripts) or YAML, always on standard output.
+
+What draws tables or writes YAML is loaded when it is asked for: services print none.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-import yaml
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PIPE_COLUMNS = 1_000
 COLUMN_GAP = 2
@@ -55,6 +57,9 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     if output is not Format.table:
         _print_value(list(rows), output)
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     out = console()
     cells = {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}
     shown = _fitting(cells, out.width)
@@ -84,11 +89,14 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     if output is not Format.table:
         _print_value(dict(thing), output)
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in thing.items():
-        table.add_row(name, escape(_cell(value)))
+        table.add_row(name, escape(_lines(value)))
     console().print(table)
 
 
@@ -123,6 +131,8 @@ def _short(text: str) -> str:
 
 def console() -> Console:
     """As wide as the terminal; where there is none (a pipe, a file) a line stays a line."""
+    from rich.console import Console
+
     is_wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=PIPE_COLUMNS if is_wide else None)
 
@@ -142,11 +152,14 @@ def shown_duration(seconds: float) -> str:
 
 
 def agreed(question: str) -> bool:
-    """Whether somebody at the terminal says yes; without a terminal nobody does."""
-    try:
-        return typer.confirm(question)
-    except typer.Abort:
-        return False
+    """Whether somebody at the terminal says yes; without a terminal nobody does. A question is no answer: it
+    never stands among what a script reads."""
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    said = sys.stdin.readline()
+    if not said:
+        sys.stderr.write("\n")
+    return said.strip().lower() in ("y", "yes")
 
 
 def _print_value(value: Any, output: Format) -> None:
@@ -154,7 +167,24 @@ def _print_value(value: Any, output: Format) -> None:
     if output is Format.json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
     else:
+        import yaml
+
         sys.stdout.write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+
+
+def _lines(value: Any) -> str:
+    """A list of things: a line each, of what is short enough to be read there."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+        return _cell(value)
+    return "\n".join(
+        ", ".join(f"{name} {_short(_cell(one[name]))}" for name in one if _is_brief(one[name]))
+        for one in value
+    )
+
+
+def _is_brief(value: Any) -> bool:
+    """Not a traceback, and nothing that has parts."""
+    return value is not None and not isinstance(value, dict | list) and "\n" not in str(value)
 
 
 def _cell(value: Any) -> str:

@@ -24,6 +24,7 @@ from shardwheel.api.app import PREFIX, ROUTES
 from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
 from shardwheel.cli import app
+from shardwheel.commands.late import whole
 
 Command = TyperCommand | TyperGroup
 MADE = "<!-- Made by `make docs` from the code: edit that instead. -->"
@@ -48,6 +49,7 @@ def _cli() -> Iterator[str]:
 
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Command]]:
     """A command and all below it; a noun that does nothing by itself only by its verbs."""
+    command = whole(command)
     if not isinstance(command, TyperGroup) or command.invoke_without_command:
         yield path, command
     if isinstance(command, TyperGroup):

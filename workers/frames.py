@@ -111,7 +111,10 @@ def encode(frame: Frame) -> bytes:
     packet = _encoder.encode(frame)
     if len(packet) > FRAME_LIMIT_BYTES:
         name = type(frame).__name__.lower()
-        raise UsageError(f"{name}: it has {len(packet)} bytes as a frame; at most {FRAME_LIMIT_BYTES} pass")
+        raise UsageError(
+            f"{name}: it has {len(packet)} bytes as a frame; at most {FRAME_LIMIT_BYTES} pass: keep large "
+            "values elsewhere and hand on a reference"
+        )
     return packet
 
 

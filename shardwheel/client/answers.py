@@ -284,6 +284,62 @@ class Rebalance(Answer, frozen=True, kw_only=True):
     partitions: int
 
 
+class Move(Answer, frozen=True, kw_only=True):
+    """A partition on its way; `from_` is None when nobody owns it."""
+
+    partition: int
+    from_: str | None = msgspec.field(name="from", default=None)
+    to: str
+    jobs: int = 0
+
+
+class Moves(Answer, frozen=True, kw_only=True):
+    """Partitions with their jobs, and how long they should take all together."""
+
+    partitions: int
+    jobs: int
+    expected_s: float
+    moves: tuple[Move, ...] = ()
+
+
+class RebalanceStatus(Moves, frozen=True, kw_only=True):
+    """Where a rebalance stands, and what is on its way. `state`: off, ready, in_progress or stalled;
+    `planned`: what one would move."""
+
+    state: str
+    reason: str = ""
+    remedy: str = ""
+    automatic: bool
+    leader: str | None = None
+    generation: int | None = None
+    planned_because: str | None = None
+    draining: str | None = None
+    pins: int = 0
+    planned: Moves
+
+
+class Automatic(Answer, frozen=True, kw_only=True):
+    """Whether partitions are levelled whenever a shard joins or leaves."""
+
+    automatic: bool
+
+
+class MovedPartition(Answer, frozen=True, kw_only=True):
+    """`pin`: the shard that is to own it; `owner`: the one that does now."""
+
+    id: str
+    partition: int
+    owner: str | None = None
+    pin: str | None = None
+
+
+class Pool(Answer, frozen=True, kw_only=True):
+    """`lag`: how many fires no worker has taken yet; None while that is not known."""
+
+    id: str
+    lag: int | None = None
+
+
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """Who did what; `details` has what was before and what is after."""
 

@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 class EndingAnswer(Protocol):
     @property
+    def state(self) -> str: ...
+    @property
     def is_over(self) -> bool: ...
 
 
@@ -112,15 +114,16 @@ class Calls:
     def _until_over(self, path: str, kind: type[Ending], why: str, timeout: float | None) -> Script[Ending]:
         """Look again and again, ever more rarely, until it is over. What is not there is still to come."""
         until_s = math.inf if timeout is None else self._now_s() + timeout
-        look_s = FIRST_LOOK_S
+        look_s, state = FIRST_LOOK_S, "not begun"
         while True:
             retry_s = min(self._retry_s, max(0.0, until_s - self._now_s()))
             with suppress(NotFoundError):
                 found: Ending = yield from self._ask("GET", path, kind, retry_s=retry_s)
                 if found.is_over:
                     return found
+                state = found.state
             if self._now_s() + look_s > until_s:
-                raise NotOverError(f"it is not over after {timeout:g} s; wait longer, or ask why: {why}")
+                raise NotOverError(f"it is {state} after {timeout:g} s; wait longer, or ask why: {why}")
             yield Pause(look_s)
             look_s = min(SLOWEST_LOOK_S, look_s * 1.5)
 

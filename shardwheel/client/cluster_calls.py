@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from shardwheel.client.answers import Alert, AuditEntry, Partition, Rebalance, Shard, SteeredShard, Wheel
+from shardwheel.client.answers import (
+    Alert,
+    AuditEntry,
+    Automatic,
+    MovedPartition,
+    Partition,
+    Pool,
+    Rebalance,
+    RebalanceStatus,
+    Shard,
+    SteeredShard,
+    Wheel,
+)
 from shardwheel.client.calls import Calls, part, words
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Duration, Time
@@ -31,6 +43,26 @@ class ClusterCalls(Calls):
     def rebalance(self) -> Script[Rebalance]:
         """Give every shard its share of the partitions. Asked for then, not done: see `partitions`."""
         return self._ask("POST", "/rebalance", Rebalance, body={})
+
+    @method
+    def rebalance_status(self) -> Script[RebalanceStatus]:
+        """Where a rebalance stands, with the reason and what to do; and what one would move."""
+        return self._ask("GET", "/rebalance", RebalanceStatus)
+
+    @method
+    def rebalance_automatically(self, automatic: bool) -> Script[Automatic]:
+        """Whether partitions are levelled whenever a shard joins or leaves. Said twice, the same."""
+        return self._ask("PATCH", "/rebalance", Automatic, body={"automatic": automatic})
+
+    @method
+    def move_partition(self, partition: int, to: str) -> Script[MovedPartition]:
+        """Let a shard own a partition, until a rebalance or the shard's end. Said twice, the same."""
+        return self._ask("POST", f"/partitions/{part(str(partition))}:move", MovedPartition, body={"to": to})
+
+    @listing
+    def pools(self) -> Listing[Pool]:
+        """The pools of workers, and how far each is behind."""
+        return Listing("/pools", {}, Pool, paged=False)
 
     @method
     def drain(self, shard_id: str) -> Script[SteeredShard]:

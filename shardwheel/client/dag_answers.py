@@ -87,7 +87,8 @@ class RunTask(Answer, frozen=True, kw_only=True):
 
 
 class DagRun(Answer, frozen=True, kw_only=True):
-    """A run of a DAG. `dag` (its name), `policy` and `tasks` are there when it was read singly."""
+    """A run of a DAG. `params` (what its trigger gave), `dag` (its name), `policy` and `tasks` are there when
+    it was read singly."""
 
     id: str
     dag_id: str
@@ -105,6 +106,7 @@ class DagRun(Answer, frozen=True, kw_only=True):
     failed: int = 0
     skipped: int = 0
     rounds: int = 0
+    params: dict[str, Any] | None = None
     dag: str | None = None
     policy: str | None = None
     tasks: tuple[RunTask, ...] = ()

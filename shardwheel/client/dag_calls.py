@@ -62,9 +62,12 @@ class DagCalls(Calls):
         return self._ask("POST", f"/dags/{part(dag_id)}:resume", Dag, body={})
 
     @method
-    def trigger_dag(self, dag_id: str, *, idempotency_key: str | None = None) -> Script[DagTriggered]:
-        """Run it now, paused or not; the answer's `id` is the run's. The same key is the same run."""
-        body = self._keyed(fields(idempotency_key=idempotency_key))
+    def trigger_dag(
+        self, dag_id: str, params: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> Script[DagTriggered]:
+        """Run it now, paused or not, with these params over those of each task; the answer's `id` is the
+        run's. The same key is the same run."""
+        body = self._keyed(fields(params=params, idempotency_key=idempotency_key))
         return self._ask("POST", f"/dags/{part(dag_id)}:trigger", DagTriggered, body=body)
 
     @listing
@@ -84,6 +87,11 @@ class DagCalls(Calls):
     def get_dag_run(self, dag_id: str, run_id: str) -> Script[DagRun]:
         """A run, begun or not, with what became of each task."""
         return self._ask("GET", _run(dag_id, run_id), DagRun)
+
+    @method
+    def find_dag_run(self, run_id: str) -> Script[DagRun]:
+        """The same by the run's id alone: its `dag_id` says whose it is."""
+        return self._ask("GET", f"/dag-runs/{part(run_id)}", DagRun)
 
     @method
     def wait_dag_run(self, dag_id: str, run_id: str, timeout: float | None = None) -> Script[DagRun]:

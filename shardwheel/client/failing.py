@@ -47,10 +47,10 @@ class Failure(NamedTuple):
     stay_away_s: float = 0.0
 
 
-def failure_of(reply: Reply | Lost) -> Failure | None:
-    """None: it went well."""
+def failure_of(reply: Reply | Lost, *, reads: bool = False) -> Failure | None:
+    """None: it went well. Of what only reads nothing may have been done."""
     if isinstance(reply, Lost):
-        return _of_lost(reply)
+        return _of_lost(reply, maybe_done=reply.maybe_sent and not reads)
     if 200 <= reply.status < 300:
         return None
     said = _said(reply.body)
@@ -68,13 +68,13 @@ def failure_of(reply: Reply | Lost) -> Failure | None:
     return Failure(kind(said["message"], field=said.get("field")))
 
 
-def _of_lost(lost: Lost) -> Failure:
+def _of_lost(lost: Lost, *, maybe_done: bool) -> Failure:
     """Out of reach, or gone silent after it may have heard us."""
     what = "did not answer" if lost.maybe_sent else "is out of reach"
-    doubt = "; it may have been done: look before you repeat it" if lost.maybe_sent else ""
+    doubt = "; it may have been done: look before you repeat it" if maybe_done else ""
     reason = str(lost.error) or type(lost.error).__name__
-    error = UnavailableError(f"the API {what} ({reason}){doubt}", maybe_applied=lost.maybe_sent)
-    return Failure(error, True, lost.maybe_sent)
+    error = UnavailableError(f"the API {what} ({reason}){doubt}", maybe_applied=maybe_done)
+    return Failure(error, True, maybe_done)
 
 
 def _of_stranger(reply: Reply) -> Failure:

@@ -22,7 +22,7 @@ def persist(send: Send, *, repeatable: bool, until_s: float, now_s: Callable[[],
     pause_s = FIRST_PAUSE_S
     while True:
         reply: Reply | Lost = yield send
-        failure = failure_of(reply)
+        failure = failure_of(reply, reads=send.method == "GET")
         if failure is None:
             assert isinstance(reply, Reply)
             return reply

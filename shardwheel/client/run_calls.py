@@ -84,6 +84,11 @@ class RunCalls(Calls):
         """Why an execution, or a job, is as it is, and what to do. Also for a run that has no row yet."""
         return self._ask("GET", f"/executions/{part(some_id)}/explain", Explanation)
 
+    @method
+    def explain_job(self, job_id: str) -> Script[Explanation]:
+        """When a job runs next, or why it does not; and what is to be said of its latest execution."""
+        return self._ask("GET", f"/jobs/{part(job_id)}/explain", Explanation)
+
     @listing
     def tasks(self) -> Listing[TaskType]:
         """The task types that jobs name, and those that something was set for."""
@@ -98,6 +103,19 @@ class RunCalls(Calls):
     def resume_task(self, task: str) -> Script[TaskType]:
         """Let a task type go on. Said twice, the same."""
         return self._ask("POST", f"/tasks/{part(task)}:resume", TaskType, body={})
+
+    @method
+    def limit_task(
+        self,
+        task: str,
+        *,
+        max_running: int | None = None,
+        rate: str | None = None,
+        breaker: bool | None = None,
+    ) -> Script[TaskType]:
+        """Limit a task type, over all workers; what is left out stays. 0 and "none" take a limit away."""
+        body = fields(max_running=max_running, rate=rate, breaker=breaker)
+        return self._ask("POST", f"/tasks/{part(task)}:limit", TaskType, body=body)
 
     @listing
     def dead_letters(

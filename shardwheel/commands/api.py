@@ -29,9 +29,12 @@ from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tls import server_context
 from shardwheel.tokens import Verifier
 
+app = typer.Typer(add_completion=False)
+
 POSTGRES_LINKS = 8
 
 
+@app.command()
 def api(
     http_port: Annotated[int | None, typer.Option(help="Port of the API (0: any free one).")] = None,
     data: DataOption = None,

@@ -20,9 +20,9 @@ PAGE = 200
 class Api:
     """A call that may have been done is repeated only where twice is the same as once."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, *, timeout_s: float = TIMEOUT_S) -> None:
         self.reach = reach
-        self._client = Client(reach.url, token=reach.token, timeout_s=TIMEOUT_S, retry_s=RETRY_S)
+        self._client = Client(reach.url, token=reach.token, timeout_s=timeout_s, retry_s=RETRY_S)
 
     def get(self, path: str, *ids: str, **query: Any) -> Any:
         return self._client.request("GET", _filled(path, ids), query=_given(query))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -17,6 +17,7 @@ from shardwheel.coordinator.steering import look
 from shardwheel.errors import ShardwheelError
 from shardwheel.ports import Leases
 from shardwheel.records import View
+from shardwheel.settings import Settings
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.store.steering import count_jobs, last_taken_ms
@@ -25,45 +26,56 @@ T = TypeVar("T")
 LOOK_S = 0.2
 
 
-class Cluster(NamedTuple):
-    leases: Leases
-    pool: Pool
+class Cluster:
+    """etcd; and PostgreSQL for the verbs that count jobs: the others do without."""
+
+    def __init__(self, settings: Settings, leases: Leases, pool: Pool) -> None:
+        self._settings = settings
+        self.leases = leases
+        self._pool = pool
+
+    @property
+    def pool(self) -> Pool:
+        require(self._settings, "postgres_dsn")
+        return self._pool
 
     @property
     def store(self) -> PostgresStore:
         return PostgresStore(self.pool)
 
+    async def count_jobs(self) -> Mapping[int, int]:
+        """How many each partition has."""
+        return await self.pool.run(count_jobs)
+
+    async def wait_until(self, done: Callable[[View], bool], what: str, limit_s: float) -> View:
+        """Look until it is so. After the time limit say where the cluster stands, and why."""
+        with trio.move_on_after(limit_s):
+            while True:
+                view = await look(self.leases)
+                if done(view):
+                    return view
+                await trio.sleep(LOOK_S)
+        found = await self.standing()
+        hint = f"; {found['remedy']}" if found["remedy"] else ""
+        raise ShardwheelError(f"{what}: not within {limit_s:g} s: {found['state']}, {found['reason']}{hint}")
+
+    async def standing(self) -> dict[str, Any]:
+        """What `rebalance status` shows."""
+        now_ms = int(await self.store.now_ms())
+        facts = ClusterFacts(now_ms, await self.pool.run(last_taken_ms), await self.count_jobs())
+        return standing(await look(self.leases), facts)
+
 
 def with_cluster(data: Path | None, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """Connect as the settings say, do the work, let go."""
     settings = current_settings(data)
-    require(settings, "etcd_endpoints", "postgres_dsn")
+    require(settings, "etcd_endpoints")
 
     async def run() -> T:
         async with open_etcd(settings) as leases, open_pool(settings, "shardctl", 2) as pool:
-            return await work(Cluster(leases, pool))
+            return await work(Cluster(settings, leases, pool))
 
     return trio.run(run)
-
-
-async def wait_until(cluster: Cluster, done: Callable[[View], bool], what: str, limit_s: float) -> View:
-    """Look until it is so. After the time limit say where the cluster stands, and why."""
-    with trio.move_on_after(limit_s):
-        while True:
-            view = await look(cluster.leases)
-            if done(view):
-                return view
-            await trio.sleep(LOOK_S)
-    found = await where_it_stands(cluster)
-    hint = f"; {found['remedy']}" if found["remedy"] else ""
-    raise ShardwheelError(f"{what}: not within {limit_s:g} s: {found['state']}, {found['reason']}{hint}")
-
-
-async def where_it_stands(cluster: Cluster) -> dict[str, Any]:
-    """What `rebalance status` shows."""
-    now_ms = int(await cluster.store.now_ms())
-    facts = ClusterFacts(now_ms, await cluster.pool.run(last_taken_ms), await cluster.pool.run(count_jobs))
-    return standing(await look(cluster.leases), facts)
 
 
 def standing(view: View, facts: ClusterFacts) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from shardwheel.commands.calling import PAGE
 from shardwheel.commands.filters import CursorOption, LimitOption, YesOption
-from shardwheel.commands.reading import object_of_file
+from shardwheel.commands.reading import json_of, object_of_file
 from shardwheel.commands.said import noun
 from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import UsageError
@@ -107,14 +107,23 @@ def resume(at: Terminal, dag_id: DagId) -> None:
 
 
 @verb(app)
-def trigger(at: Terminal, dag_id: DagId) -> None:
+def trigger(
+    at: Terminal,
+    dag_id: DagId,
+    params: Annotated[
+        str | None, typer.Option(help="Params for this run, as JSON: over those of each task.")
+    ] = None,
+) -> None:
     """Run a DAG now, paused or not; prints the run's id.
 
-    Example:
+    Examples:
 
         shardctl dag trigger 0193… -o json
+
+        shardctl dag trigger 0193… --params '{"month": "2026-10"}'
     """
-    at.show(at.api.make("/dags/{}:trigger", dag_id, body={}))
+    body = {} if params is None else {"params": json_of(params, "params")}
+    at.show(at.api.make("/dags/{}:trigger", dag_id, body=body))
 
 
 @verb(app)

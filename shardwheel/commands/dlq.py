@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shardwheel.commands.attempts import show_with_attempts
 from shardwheel.commands.filters import (
     LETTER_KEYS,
     AllOption,
@@ -59,7 +60,10 @@ def show(at: Terminal, letter_id: Annotated[str, typer.Argument(help="The dead l
 
         shardctl dlq show 6f1c… -o yaml
     """
-    at.show(at.api.get("/dead-letters/{}", letter_id))
+    letter = at.api.get("/dead-letters/{}", letter_id)
+    # The whole row of the job is for whoever makes it anew: JSON and YAML have it.
+    shown = {name: letter[name] for name in letter if name != "job"} if at.is_for_people else letter
+    show_with_attempts(at, shown)
 
 
 @verb(app)

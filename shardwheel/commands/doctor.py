@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 import psycopg
 import trio
 import typer
 
 from shardwheel.clock import DatabaseClock
-from shardwheel.commands.context import DataOption, current_settings
+from shardwheel.commands.context import current_settings
+from shardwheel.commands.doctor_api import of_api
 from shardwheel.commands.edges import open_etcd, open_kafka, open_pool, open_results_kafka
+from shardwheel.commands.findings import Finding, of_clock
+from shardwheel.commands.reach import look_for_api
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.kafka import Kafka
-from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.ports import TopicSpec
 from shardwheel.settings import Settings
 from shardwheel.store.migrate import schema_state
@@ -23,28 +26,28 @@ from shardwheel.store.rebase import count_foreign
 from shardwheel.topics import job_topics, result_topics
 from shardwheel.workers.isolated import network_obstacle
 
+app = typer.Typer(add_completion=False)
+
 LIMIT_S = 20.0
 
 
-class Finding(NamedTuple):
-    """One thing that was looked at. `remedy` is empty when it is as it should be."""
+@verb(app)
+def doctor(at: Terminal) -> None:
+    """Look at every server and at the API. Says what is wrong and what to do; exit code 1 if anything is.
 
-    check: str
-    state: str
-    remedy: str = ""
+    PostgreSQL, its schema and clock; etcd; Kafka and its topics; the API, its clock, and whether it believes
+    your token; what this machine grants to isolated handlers.
 
+    Examples:
 
-def doctor(data: DataOption = None, output: FormatOption = Format.table) -> None:
-    """Look at PostgreSQL, its schema and clock, etcd, Kafka and its topics. Exit code 1 if anything is wrong.
+        shardctl doctor
 
-    Example:
-
-        shardctl doctor -o json
+        shardctl doctor --profile staging -o json
     """
-    settings = current_settings(data)
-    findings = [*trio.run(examine, settings), isolation(settings)]
+    settings = current_settings(at.said.data)
+    findings = [*trio.run(examine, settings), *of_api(look_for_api(at.said)), isolation(settings)]
     rows = [finding._asdict() | {"ok": not finding.remedy} for finding in findings]
-    print_rows(rows, ["check", "ok", "state", "remedy"], output)
+    at.rows(rows, ["check", "ok", "state", "remedy"])
     if any(finding.remedy for finding in findings):
         raise typer.Exit(1)
 
@@ -83,7 +86,9 @@ async def _postgres(settings: Settings) -> list[Finding]:
     async with open_pool(settings, "doctor", 1) as pool:
         store = PostgresStore(pool)
         identity = await store.identity()
-        findings = [Finding("postgres", f"in reach, timeline {identity.timeline}")]
+        version = await pool.run(lambda conn: conn.info.server_version)
+        here = f"in reach, version {version // 10_000}.{version % 10_000}, timeline {identity.timeline}"
+        findings = [Finding("postgres", here)]
         state = await pool.run(schema_state)
         if state.changed:
             names = ", ".join(step.name for step in state.changed)
@@ -101,8 +106,8 @@ async def _postgres(settings: Settings) -> list[Finding]:
             findings.append(Finding("restore", found, "run `shardctl rebase`"))
         clock = DatabaseClock(trio.current_time)
         await clock.run_once(store)
-        findings.append(Finding("clock", f"the database's clock is known to ± {clock.uncertainty_ms:.1f} ms"))
-        return findings
+        off_s = clock.now_ms() / 1000 - time.time()
+        return [*findings, of_clock("clock", "the database's", off_s, f"± {clock.uncertainty_ms:.1f} ms")]
 
 
 async def _etcd(settings: Settings) -> list[Finding]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from shardwheel.commands.attempts import show_with_attempts
 from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, checked_time
 from shardwheel.commands.said import noun
 from shardwheel.commands.verbs import Terminal, verb
@@ -51,7 +52,7 @@ def get(at: Terminal, execution_id: ExecutionId) -> None:
 
         shardctl execution get 01a1… -o json
     """
-    at.show(at.api.get("/executions/{}", execution_id))
+    show_with_attempts(at, at.api.get("/executions/{}", execution_id))
 
 
 @verb(app)

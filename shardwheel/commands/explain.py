@@ -7,14 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.verbs import Terminal
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import NotFoundError
+
+app = typer.Typer(add_completion=False)
 
 # The table is for people: the facts behind it are in the JSON.
 COLUMNS = ("id", "kind", "state", "reason", "sentence", "remedy")
 LATEST_COLUMNS = ("id", "state", "reason", "sentence", "remedy")
 
 
+@verb(app)
 def explain(
     at: Terminal,
     some_id: Annotated[str, typer.Argument(metavar="EXECUTION|JOB", help="The id of an execution or a job.")],

@@ -22,6 +22,7 @@ from shardwheel.errors import UsageError
 
 app = noun("Create, look at and steer jobs.")
 
+BRIEF = ["id", "name", "task", "params", "tags", "parents", "state", "schedule", "next_at"]
 COLUMNS = ["id", "name", "state", "schedule", "next_at", "task"]
 JobId = Annotated[str, typer.Argument(help="The job's id.")]
 SomeJobId = Annotated[str | None, typer.Argument(help="The job's id; or say --filter or --all.")]
@@ -62,7 +63,8 @@ def create(
     given = {"cron": cron, "every": every, "run_at": run_at, "delay": delay, "time_zone": time_zone}
     more = {"pool": pool, "priority": priority, "max_retries": max_retries, "tags": tag}
     body |= {field: value for field, value in (given | more).items() if value is not None}
-    show_job(at, at.api.make("/jobs", body=body | fields_of(set_field)))
+    job = at.api.make("/jobs", body=body | fields_of(set_field))
+    show_job(at, in_brief(job) if at.is_for_people else job)
 
 
 @verb(app)
@@ -269,6 +271,12 @@ def show_job(at: Terminal, job: dict[str, Any]) -> None:
     at.show(job)
 
 
+def in_brief(job: dict[str, Any]) -> dict[str, Any]:
+    """What somebody who has just made a job wants to see of it; `job get` has all of it."""
+    known = job | {"schedule": schedule_of(job)}
+    return {name: known[name] for name in BRIEF if known.get(name)}
+
+
 def schedule_of(job: dict[str, Any]) -> str:
     """When it runs, in a few words."""
     if job.get("cron"):
@@ -276,4 +284,6 @@ def schedule_of(job: dict[str, Any]) -> str:
         return str(job["cron"]) if zone == "UTC" else f"{job['cron']} {zone}"
     if job.get("every"):
         return f"every {job['every']}"
+    if job.get("parents"):
+        return "after its parents"
     return f"once {job['run_at']}" if job.get("run_at") else "by trigger"

@@ -5,6 +5,7 @@ Pure but for the verb itself: what a zone does on a day is computed here.
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from shardwheel.commands.job import JobId
 from shardwheel.commands.verbs import Terminal
 from shardwheel.zone import zone_of
 
-COLUMNS = ["local", "scheduled_at", "fires_at", "clocks"]
+COLUMNS = ["local", "scheduled_at", "clocks", "fires_at"]
 
 
 def next_times(
@@ -35,6 +36,8 @@ def next_times(
     pairs = zip(found["items"], found["fires_at"], strict=True)
     rows = [shown(datetime.fromisoformat(when), zone) | {"fires_at": fires} for when, fires in pairs]
     columns = [column for column in COLUMNS if column != "clocks" or any(row["clocks"] for row in rows)]
+    if not rows:
+        sys.stderr.write(f"none to come: the job is {job['state']}; see: shardctl explain {job_id}\n")
     at.rows(rows, columns)
 
 
@@ -57,4 +60,4 @@ def clock_change(local: datetime) -> str | None:
     if before is None or after is None or before == after:
         return None
     minutes = round((after - before).total_seconds() / 60)
-    return f"clocks go {'forward' if minutes > 0 else 'back'} {abs(minutes)} min that day"
+    return f"clocks go {'forward' if minutes > 0 else 'back'} {abs(minutes)} min"

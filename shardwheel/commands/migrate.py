@@ -12,7 +12,10 @@ from shardwheel.errors import UnavailableError
 from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.store.migrate import migrate as apply_migrations
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def migrate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be applied; change nothing.")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.cluster import Cluster, wait_until
 from shardwheel.commands.said import noun
 from shardwheel.commands.steering import WAIT_S, WaitLimitOption, WaitOption, reached, wait_for
 from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.coordinator import steering
 from shardwheel.partition import PARTITIONS
 from shardwheel.showing import owner_of, partition_rows
-from shardwheel.store.steering import count_jobs
+
+if TYPE_CHECKING:
+    from shardwheel.commands.cluster import Cluster
 
 app = noun("Look at partitions, and move them by hand.")
 COLUMNS = ["partition", "state", "owner", "standby", "planned", "pin", "jobs", "behind_s", "epoch"]
@@ -32,7 +33,7 @@ def list_partitions(at: Terminal) -> None:
     async def direct(cluster: Cluster) -> list[dict[str, Any]]:
         view = await steering.look(cluster.leases)
         states = await cluster.store.partitions(range(PARTITIONS))
-        jobs = await cluster.pool.run(count_jobs)
+        jobs = await cluster.count_jobs()
         return partition_rows(view, states, jobs, int(await cluster.store.now_ms()))
 
     at.rows(reached(at, _partitions, direct), COLUMNS)
@@ -41,7 +42,7 @@ def list_partitions(at: Terminal) -> None:
 @verb(app, "move")
 def move_partition(
     at: Terminal,
-    partition: Annotated[int, typer.Argument(help="Its number.")],
+    partition: Annotated[int, typer.Argument(help="Its number.", min=0, max=PARTITIONS - 1)],
     to: Annotated[str, typer.Option("--to", help="The shard that is to own it.")],
     wait: WaitOption = False,
     limit_s: WaitLimitOption = WAIT_S,
@@ -65,8 +66,8 @@ def move_partition(
     async def direct(cluster: Cluster) -> dict[str, Any]:
         await steering.pin(cluster.leases, partition, to)
         if wait:
-            await wait_until(
-                cluster, lambda view: partition in view.owned_by(to), f"moving {partition} to {to}", limit_s
+            await cluster.wait_until(
+                lambda view: partition in view.owned_by(to), f"moving {partition} to {to}", limit_s
             )
         view = await steering.look(cluster.leases)
         return {"partition": partition, "owner": owner_of(view, partition), "pin": to}

@@ -15,6 +15,7 @@ from shardwheel.store import producers
 app = typer.Typer(
     help="Let applications store jobs in their own transactions (client.enqueue with conn).",
     no_args_is_help=True,
+    add_completion=False,
 )
 Login = Annotated[str, typer.Argument(help="The role that the application logs in as.")]
 Tenant = Annotated[str, typer.Option(help="Whose jobs it stores.")]

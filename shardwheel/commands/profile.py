@@ -12,7 +12,7 @@ COLUMNS = ["name", "api_url", "cluster", "has_token"]
 
 @verb(app, "list")
 def list_(at: Terminal) -> None:
-    """List the profiles, `[profiles.NAME]` of shardwheel.toml in this folder. Never their tokens.
+    """List the profiles, the tables `profiles.NAME` of shardwheel.toml in this folder. Never their tokens.
 
     Examples:
 

@@ -26,7 +26,6 @@ from shardwheel.settings import (
     read_profile,
     settings_file,
 )
-from shardwheel.tokens import tenant_token
 
 TENANT = "default"
 TOKEN_TTL_S = 3_600
@@ -119,6 +118,9 @@ def _of_stack(stack: Stack) -> Layer:
     settings = load_settings(stack=stack.settings)
     token = ""
     if settings.jwt_algorithm == "HS256" and settings.secret:
+        # Who brings a token needs nothing that signs one.
+        from shardwheel.tokens import tenant_token
+
         token = tenant_token(
             settings.secret,
             tenant=TENANT,

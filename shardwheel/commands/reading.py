@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from shardwheel.errors import UsageError
-
-# The same loader, but in C: ten thousand tasks are read in a second, not in ten.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def json_of(text: str, field: str) -> Any:
@@ -26,8 +22,11 @@ def text_of_file(file: Path) -> str:
     """What stands in a file; `-` is standard input."""
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: can't be read: {error}", field="file") from error
+    except UnicodeDecodeError as error:
+        problem = "is no text (a database, a pickle?): give a source file, or an export as JSON"
+        raise UsageError(f"{file}: {problem}", field="file") from error
+    except OSError as error:
+        raise UsageError(f"{file}: can't be read: {error.strerror}", field="file") from error
 
 
 def value_of_file(file: Path) -> Any:
@@ -38,8 +37,13 @@ def value_of_file(file: Path) -> Any:
     except msgspec.DecodeError as of_json:
         if file.suffix == ".json":
             raise UsageError(f"{file}: is not JSON: {of_json}", field="file") from of_json
+    # JSON does without: it is loaded where it is needed.
+    import yaml
+
+    # The same loader, but in C: ten thousand tasks are read in a second, not in ten.
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return yaml.load(text, _LOADER)
+        return yaml.load(text, loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{file}: is neither JSON nor YAML: {error}", field="file") from error
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shardwheel.commands import said
 from shardwheel.commands.calling import Api
-from shardwheel.commands.cluster import Cluster, wait_until, where_it_stands
 from shardwheel.commands.steering import WAIT_S, WaitLimitOption, WaitOption, reached, wait_for
 from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.coordinator import steering
-from shardwheel.coordinator.progress import moves_to_balance, outstanding
 from shardwheel.records import View
 
-app = typer.Typer(invoke_without_command=True)
+if TYPE_CHECKING:
+    from shardwheel.commands.cluster import Cluster
+
+app = typer.Typer(add_completion=False, invoke_without_command=True)
 MOVES = ["partition", "from", "to", "jobs"]
 
 
@@ -53,7 +54,7 @@ def rebalance(
     if context.invoked_subcommand is not None:
         return
     if dry_run:
-        _print_moves(at, reached(at, _standing, where_it_stands)["planned"])
+        _print_moves(at, reached(at, _standing, _standing_on_etcd)["planned"])
         return
     found = _rebalanced(at, wait, limit_s)
     at.show({name: value for name, value in found.items() if name != "moves"})
@@ -67,7 +68,7 @@ def status(at: Terminal) -> None:
 
         shardctl rebalance status -o json
     """
-    found = reached(at, _standing, where_it_stands)
+    found = reached(at, _standing, _standing_on_etcd)
     del found["planned"]
     if at.is_for_people:
         del found["moves"]
@@ -102,10 +103,10 @@ def _rebalanced(at: Terminal, wait: bool, limit_s: float) -> dict[str, Any]:
         return planned | {"done": _stands_level(api)}
 
     async def direct(cluster: Cluster) -> dict[str, Any]:
-        planned: dict[str, Any] = (await where_it_stands(cluster))["planned"]
+        planned: dict[str, Any] = (await cluster.standing())["planned"]
         await steering.rebalance(cluster.leases)
         if wait:
-            await wait_until(cluster, _is_level, "rebalancing", limit_s)
+            await cluster.wait_until(_is_level, "rebalancing", limit_s)
         return planned | {"done": _is_level(await steering.look(cluster.leases))}
 
     return reached(at, over_api, direct)
@@ -116,6 +117,10 @@ def _standing(api: Api) -> dict[str, Any]:
     return found
 
 
+async def _standing_on_etcd(cluster: Cluster) -> dict[str, Any]:
+    return await cluster.standing()
+
+
 def _stands_level(api: Api) -> bool:
     found = _standing(api)
     return not found["partitions"] and not found["planned"]["partitions"]
@@ -123,6 +128,9 @@ def _stands_level(api: Api) -> bool:
 
 def _is_level(view: View) -> bool:
     """Nothing is on its way, and the leader has nothing more to plan."""
+    # What plans takes longer to load than the API to answer.
+    from shardwheel.coordinator.progress import moves_to_balance, outstanding
+
     asked = view.rebalance_now_revision != 0
     return not asked and not outstanding(view) and not moves_to_balance(view)
 

@@ -13,7 +13,10 @@ from shardwheel.output import Format, FormatOption, agreed, print_thing
 from shardwheel.store.rebase import count_foreign
 from shardwheel.store.rebase import rebase as rebase_all
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def rebase(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data: DataOption = None,

@@ -15,7 +15,10 @@ from shardwheel.partition import PARTITIONS
 from shardwheel.store.steering import set_back
 from shardwheel.times import parse_time
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def replay(
     since: Annotated[
         str,

@@ -25,7 +25,10 @@ from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import result_topics
 from shardwheel.webhooks import Webhooks
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def results(
     http_port: Annotated[
         int | None, typer.Option(help="Port of /metrics and /healthz (0: any free one).")

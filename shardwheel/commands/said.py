@@ -30,10 +30,25 @@ DataOption = Annotated[
 ]
 ProfileOption = Annotated[
     str | None,
-    typer.Option("--profile", help="A cluster of shardwheel.toml: [profiles.NAME].", rich_help_panel=PANEL),
+    typer.Option(
+        "--profile", help="A cluster that shardwheel.toml names under profiles.", rich_help_panel=PANEL
+    ),
 ]
 OutputOption = Annotated[
     Format | None, typer.Option("-o", "--output", help="How to print the answer.", rich_help_panel=PANEL)
+]
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"shardctl {version('shardwheel')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", help="Say which one this is.", is_eager=True, callback=_tell_version)
 ]
 
 
@@ -69,6 +84,7 @@ def at_first(
     data: DataOption = None,
     profile: ProfileOption = None,
     output: OutputOption = None,
+    version: VersionOption = False,
 ) -> None:
     """The options of `shardctl` itself: a line begins, and nothing was said before it."""
     _SO_FAR.set(_NOTHING)
@@ -87,4 +103,4 @@ def before_the_verb(
 
 def noun(help_text: str) -> typer.Typer:
     """A noun, whose verbs come with `verb`."""
-    return typer.Typer(help=help_text, no_args_is_help=True, callback=before_the_verb)
+    return typer.Typer(help=help_text, no_args_is_help=True, callback=before_the_verb, add_completion=False)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.cluster import Cluster, wait_until
 from shardwheel.commands.steering import WAIT_S, ShardId, WaitLimitOption, WaitOption, reached, wait_for
 from shardwheel.commands.verbs import Terminal
 from shardwheel.coordinator import steering
 from shardwheel.errors import NotFoundError
 from shardwheel.records import View
 from shardwheel.showing import owner_of, shard_left, shard_rows
+
+if TYPE_CHECKING:
+    from shardwheel.commands.cluster import Cluster
 
 COLUMNS = ["id", "state", "leader", "partitions", "standbys", "address", "zone", "version", "started_at"]
 
@@ -73,8 +75,8 @@ def drain_shard(
     async def direct(cluster: Cluster) -> dict[str, Any]:
         await steering.drain(cluster.leases, shard_id)
         if wait:
-            await wait_until(
-                cluster, lambda view: not view.owned_by(shard_id), f"draining {shard_id}", limit_s
+            await cluster.wait_until(
+                lambda view: not view.owned_by(shard_id), f"draining {shard_id}", limit_s
             )
         return shard_left(await steering.look(cluster.leases), shard_id)
 

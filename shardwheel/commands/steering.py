@@ -8,20 +8,24 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.cluster import Cluster, with_cluster
 from shardwheel.commands.context import current_settings
 from shardwheel.commands.reach import look_for_api
 from shardwheel.commands.verbs import Terminal
 from shardwheel.errors import ShardwheelError, UnavailableError
 
+if TYPE_CHECKING:
+    from shardwheel.commands.cluster import Cluster
+
 T = TypeVar("T")
 LOOK_S = 0.3
 WAIT_S = 300.0
+# An API that says nothing for so long is down to whoever can ask etcd instead.
+FROZEN_S = 5.0
 
 ShardId = Annotated[str, typer.Argument(help="The shard's id, as `shardctl shard list` shows it.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Return when it is done.")]
@@ -33,15 +37,19 @@ WaitLimitOption = Annotated[
 def reached(at: Terminal, over_api: Callable[[Api], T], on_etcd: Callable[[Cluster], Awaitable[T]]) -> T:
     """Asking twice is asking once, so what the API may have heard is simply asked of etcd again."""
     reason = "no API is named"
-    if look_for_api(at.said) is not None:
+    reach = look_for_api(at.said)
+    if reach is not None:
         try:
-            return over_api(at.api)
+            return over_api(Api(reach, timeout_s=FROZEN_S))
         except UnavailableError as error:
             # Whoever typed an address means that cluster: the settings' etcd may be another one's.
             if at.said.api is not None or not current_settings(at.said.data).etcd_endpoints:
                 raise
             reason = str(error)
     sys.stderr.write(f"shardctl: {reason}; asking etcd itself\n")
+    # The edges take longer to load than the API to answer.
+    from shardwheel.commands.cluster import with_cluster
+
     return with_cluster(at.said.data, on_etcd)
 
 

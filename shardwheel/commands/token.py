@@ -14,7 +14,7 @@ from shardwheel.output import Format, FormatOption, print_thing, shown_time
 from shardwheel.times import parse_duration
 from shardwheel.tokens import tenant_token
 
-app = typer.Typer(help="Make tokens for the API.", no_args_is_help=True)
+app = typer.Typer(help="Make tokens for the API.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

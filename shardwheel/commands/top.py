@@ -16,9 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from shardwheel.commands.calling import Api
-from shardwheel.commands.verbs import Terminal
+from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import ForbiddenError, UnavailableError
 from shardwheel.output import Format, console
+
+app = typer.Typer(add_completion=False)
 
 # So many of the latest executions are looked at: of a busier cluster the rate is a lower bound, and says so.
 LOOKED_AT = 200
@@ -26,12 +28,13 @@ RATE_S = 10.0
 LAST_ENDS = 8
 
 
+@verb(app)
 def top(
     at: Terminal,
     once: Annotated[bool, typer.Option("--once", help="One frame, for scripts (`-o json` too).")] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.5, max=60)] = 2.0,
 ) -> None:
-    """A live view: fires a second, what is held and why, the pools' lag, shards, the oldest due, last ends.
+    """A live view: fires a second, what is held and why, the pools' lag, shards, oldest due, last ends.
 
     Ctrl-C ends it. A token without the role operator sees only its own executions.
 

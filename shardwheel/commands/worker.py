@@ -27,7 +27,10 @@ from shardwheel.workers.isolated import Isolation
 from shardwheel.workers.secrets import provider_of
 from shardwheel.workers.worker import Worker
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def worker(
     handlers: Annotated[str | None, typer.Option(help="The module with your handlers (without .py).")] = None,
     pool: Annotated[Pool, typer.Option(help="Whose executions to run.")] = Pool.SHORT,

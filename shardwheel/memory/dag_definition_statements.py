@@ -43,7 +43,8 @@ def create_tasks(transaction: Transaction, given: Given) -> list[Any]:
 @statement("add_dag_version")
 def add_dag_version(transaction: Transaction, given: Given) -> list[Any]:
     key = (given["dag_id"], given["version"])
-    transaction.put(DAG_VERSIONS, key, DagVersion(*key, given["policy"], given["sla_ms"]))
+    said = (given[name] for name in ("policy", "sla_ms", "max_retries", "backoff"))
+    transaction.put(DAG_VERSIONS, key, DagVersion(*key, *said))
     transaction.put(DAG_DEFINITIONS, key, given["definition"])
     names = ("task_ids", "task_keys", "fan_outs", "in_degrees")
     for columns in zip(*(given[name] for name in names), strict=True):

@@ -21,6 +21,8 @@ class DagVersion(NamedTuple):
     version: int
     policy: str = "fail_fast"
     sla_ms: int | None = None
+    max_retries: int | None = None
+    backoff: str | None = None
 
 
 class DagTask(NamedTuple):
@@ -53,6 +55,7 @@ class DagRun(NamedTuple):
     scheduled_ms: int
     sla_ms: int | None
     unfinished: int
+    params: str | None = None
     state: str = "running"
     reason: str = ""
     succeeded: int = 0

@@ -72,7 +72,8 @@ def dag_start(transaction: Transaction, given: Given) -> list[Any]:
         sla_ms = None if version.sla_ms is None else row.scheduled_ms + version.sla_ms
         tasks = tasks_of(transaction, row.job_id, version.version)
         head = (execution_id, row.tenant_id, row.partition, row.job_id, version.version)
-        run = DagRun(*head, row.origin, row.scheduled_ms, sla_ms, len(tasks))
+        given_to_run = row.params if transaction.get(JOBS, row.job_id).row.kind == "dag" else None
+        run = DagRun(*head, row.origin, row.scheduled_ms, sla_ms, len(tasks), given_to_run)
         transaction.put(DAG_RUNS, execution_id, run)
         made.append((execution_id,))
     return made
@@ -97,11 +98,13 @@ def dag_lock_runs(transaction: Transaction, given: Given) -> list[Any]:
             continue
         transaction.lock(DAG_RUNS, run_id)
         run: DagRun = transaction.get(DAG_RUNS, run_id)
-        policy = transaction.get(DAG_VERSIONS, (run.dag_id, run.version)).policy
+        version: DagVersion = transaction.get(DAG_VERSIONS, (run.dag_id, run.version))
         job = transaction.get(JOBS, run.dag_id).row
         head = (run_id, run.tenant_id, run.partition, run.dag_id, run.version, run.state, run.reason)
         figures = (run.unfinished, run.succeeded, run.failed, run.skipped, run.rounds)
-        limits = (policy, job.max_retries, msgspec.json.encode(job.backoff), job.kind == "dag")
+        rounds = job.max_retries if version.max_retries is None else version.max_retries
+        backoff = msgspec.json.encode(job.backoff) if version.backoff is None else version.backoff.encode()
+        limits = (version.policy, rounds, backoff, job.kind == "dag")
         found.append((*head, run.scheduled_ms, run.sla_ms, *figures, *limits))
     return found
 
@@ -177,12 +180,20 @@ def dag_add(transaction: Transaction, given: Given) -> list[Any]:
             attempt=1 if old is None else old.attempt + 1,
             dag_run_id=run_id,
             item_no=None if item_no < 0 else item_no,
-            params=params or None,
+            params=params or _params_of(transaction, run, task_id),
             started_ms=transaction.server.now_ms() if state == "running" else None,
         )
         put_execution(transaction, row)
         made.append((execution_id,))
     return made
+
+
+def _params_of(transaction: Transaction, run: DagRun, task_id: bytes) -> str | None:
+    """A task's params with those of its run's trigger over them; None: it has its job's."""
+    if run.params is None:
+        return None
+    params = transaction.get(JOBS, task_id).row.params | msgspec.json.decode(run.params)
+    return msgspec.json.encode(params).decode()
 
 
 @statement("dag_tasks_of_run")
@@ -279,7 +290,9 @@ def dag_fan_down(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("dag_fan_source")
 def dag_fan_source(transaction: Transaction, given: Given) -> list[Any]:
-    params = msgspec.json.encode(transaction.get(JOBS, given["task_id"]).row.params)
+    run: DagRun = transaction.get(DAG_RUNS, given["run_id"])
+    own = transaction.get(JOBS, given["task_id"]).row.params
+    params = (_params_of(transaction, run, given["task_id"]) or msgspec.json.encode(own).decode()).encode()
     edges = edges_of(transaction, given["dag_id"], given["version"])
     (parent_id,) = [edge.parent_id for edge in edges if edge.child_id == given["task_id"]]
     parent: DagTask = transaction.get(DAG_TASKS, (given["dag_id"], given["version"], parent_id))

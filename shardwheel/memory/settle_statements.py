@@ -12,6 +12,7 @@ from shardwheel.execution import FIRST_ENDING, WAITING_STATES
 from shardwheel.memory import ownership
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.dag_put_off_statements import put_off
+from shardwheel.memory.dag_rows import DAG_RUNS
 from shardwheel.memory.hold_rows import TASK_TALLIES
 from shardwheel.memory.rows import (
     ATTEMPTS,
@@ -188,7 +189,15 @@ def _lost(transaction: Transaction, row: Execution, hangs: bool) -> tuple[Any, .
 def counts(transaction: Transaction, given: Given) -> list[Any]:
     held = Counter(row.reason for row in executions(transaction, given["partitions"], "held"))
     dead = sum(row.partition in given["partitions"] for _, row in transaction.rows(DEAD_LETTERS))
-    return [*(("held", reason, count) for reason, count in held.items()), ("dead", None, dead)]
+    late = sum(
+        run.partition in given["partitions"]
+        and run.state == "running"
+        and run.sla_ms is not None
+        and run.sla_ms < transaction.server.now_ms()
+        for _, run in transaction.rows(DAG_RUNS)
+    )
+    by_reason = (("held", reason, count) for reason, count in held.items())
+    return [*by_reason, ("dead", None, dead), ("late", None, late)]
 
 
 @statement("sweep_overdue")

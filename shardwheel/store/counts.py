@@ -1,4 +1,5 @@
-"""Figures for the metrics: how much is held and dead in some partitions. The sweep counts now and then."""
+"""Figures for the metrics: how much is held, dead and late in some partitions. The sweep counts now and
+then."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from shardwheel.store.sql import sql
 
 def read_counts(conn: Connection[Any], partitions: Sequence[int]) -> Counts:
     held: dict[str, int] = {}
-    dead = 0
+    found: dict[str, int] = {}
     for what, reason, count in conn.execute(sql("counts"), {"partitions": list(partitions)}):
         if what == "held":
             held[reason] = count
         else:
-            dead = count
-    return Counts(held, dead)
+            found[what] = count
+    return Counts(held, found["dead"], found["late"])

@@ -90,13 +90,21 @@ def delete(conn: _Connection, tenant_id: str, dag_id: bytes, by: By) -> DagRow:
     return _change_state(conn, tenant_id, dag_id, by, "dag.delete", delete_dag)
 
 
-def trigger(conn: _Connection, tenant_id: str, dag_id: bytes, by: By, request_id: bytes) -> tuple[bytes, int]:
+def trigger(
+    conn: _Connection,
+    tenant_id: str,
+    dag_id: bytes,
+    by: By,
+    request_id: bytes,
+    params: Mapping[str, Any] | None = None,
+) -> tuple[bytes, int]:
     """The run's id, and the partition that has it."""
     dag = get_dag(conn, tenant_id, dag_id)
     _check_tasks(by, dag.definition)
-    run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id)
+    run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id, params)
     if is_new:
-        _record(conn, tenant_id, dag_id, by, "dag.trigger", None, {"run_id": text_of(run_id)})
+        after = {"run_id": text_of(run_id)} | ({} if params is None else {"params": params})
+        _record(conn, tenant_id, dag_id, by, "dag.trigger", None, after)
     return run_id, dag.job.partition
 
 

@@ -93,7 +93,7 @@ def rerun(conn: Connection[Any], hand: Hand, run_id: bytes, keys: Sequence[str] 
     if not failed:
         if run.state == "running":
             return Done(False, told)
-        raise ConflictError(f"run {text_of(run_id)} has no failed task: it {run.state}", field="run")
+        raise ConflictError(f"run {text_of(run_id)} has no failed task: it is {run.state}", field="run")
     return _do(
         conn,
         hand,

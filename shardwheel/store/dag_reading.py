@@ -126,7 +126,7 @@ def list_runs(
         "limit": checked_limit(limit),
         "before": Uuid(_LAST_ID if cursor is None else id_of_cursor(cursor)),
     }
-    rows = [RunRow._make(row) for row in conn.execute(sql("list_dag_runs"), values, prepare=False)]
+    rows = [RunRow(*row) for row in conn.execute(sql("list_dag_runs"), values, prepare=False)]
     return page_of(rows, limit, RunRow.as_read, lambda row: text_of(row.dag_run_id))
 
 
@@ -155,4 +155,5 @@ def read_run(
     rows = map(RunTaskRow._make, conn.execute(sql("read_run_tasks"), of_version, prepare=False))
     by_key = {task.key: task for task in rows}
     tasks = [by_key[task["key"]].as_read(task, run.state) for task in dag.definition["tasks"]]
-    return run.as_read() | {"dag": dag.job.name, "policy": dag.policy, "tasks": tasks}
+    whole = {"params": run.params, "dag": dag.job.name, "policy": dag.policy, "tasks": tasks}
+    return run.as_read() | whole

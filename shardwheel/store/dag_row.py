@@ -91,6 +91,8 @@ class RunRow(NamedTuple):
     failed: int
     skipped: int
     rounds: int
+    # What its trigger gave; of a page's runs it is not read.
+    params: dict[str, Any] | None = None
 
     def as_read(self) -> dict[str, Any]:
         return {

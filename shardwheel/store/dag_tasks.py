@@ -81,8 +81,9 @@ def _add(conn: Connection[Any], tasks: Sequence[NewTask]) -> list[NewTask]:
 
 def fan_out(conn: Connection[Any], run: Run, task_id: bytes) -> list[NewTask]:
     """What becomes of a task that is ready and fans out: itself, and its items."""
-    params, items = _source(conn, run, task_id)
-    if not isinstance(items, list):
+    params, output = _source(conn, run, task_id)
+    items = items_of(output)
+    if items is None:
         return [NewTask(run, task_id, "dead", NOT_A_LIST)]
     if len(items) > MOST_ITEMS:
         return [NewTask(run, task_id, "dead", TOO_LONG)]
@@ -99,6 +100,18 @@ def fan_out(conn: Connection[Any], run: Run, task_id: bytes) -> list[NewTask]:
         for number, item in enumerate(items)
     ]
     return [NewTask(run, task_id, "running", items=len(items)), *made]
+
+
+def items_of(output: Any) -> Sequence[Any] | None:
+    """What a fan-out runs for: a list, or {"count": n}, which stands for 0 … n - 1 where a list would be too
+    large for an output. None: it is neither. One too many stands for all that are too many."""
+    if isinstance(output, list):
+        return output
+    counts = isinstance(output, dict) and output.keys() == {"count"}
+    count = output["count"] if counts else None
+    if type(count) is not int or count < 0:
+        return None
+    return range(min(count, MOST_ITEMS + 1))
 
 
 def end_items(conn: Connection[Any], runs: dict[bytes, Run], items: Sequence[Ended]) -> list[Ended]:

@@ -46,6 +46,9 @@ class Version(NamedTuple):
     places: Sequence[Place]
     policy: str
     sla_ms: int | None = None
+    # Of the policy retry; None: there are no rounds.
+    max_retries: int | None = None
+    backoff: Mapping[str, Any] | None = None
 
 
 def create_tasks(conn: Connection[Any], whose: Whose, columns: Sequence[Mapping[str, Any]]) -> None:
@@ -64,6 +67,8 @@ def add_version(conn: Connection[Any], whose: Whose, version: Version) -> None:
         "version": version.number,
         "policy": version.policy,
         "sla_ms": version.sla_ms,
+        "max_retries": version.max_retries,
+        "backoff": None if version.backoff is None else msgspec.json.encode(version.backoff).decode(),
         "definition": msgspec.json.encode(version.definition).decode(),
         "task_ids": Uuids([place.task_id for place in places]),
         "task_keys": Texts([place.key for place in places]),

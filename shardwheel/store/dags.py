@@ -101,10 +101,17 @@ def delete_dag(conn: _Connection, tenant_id: str, dag_id: bytes) -> None:
     delete_job(conn, tenant_id, dag_id)
 
 
-def trigger_dag(conn: _Connection, tenant_id: str, dag_id: bytes, request_id: bytes) -> bytes:
-    """Run the DAG now, paused or not; the run's id. The same request id is the same run."""
+def trigger_dag(
+    conn: _Connection,
+    tenant_id: str,
+    dag_id: bytes,
+    request_id: bytes,
+    params: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Run the DAG now, paused or not; the run's id. The same request id is the same run. `params` go over
+    those of each task, in this run."""
     require_dag(conn, tenant_id, dag_id)
-    return trigger_job(conn, tenant_id, dag_id, request_id)
+    return trigger_job(conn, tenant_id, dag_id, request_id, params)
 
 
 def _kept(conn: _Connection, old: DagRow, posting: DagPosting) -> dict[str, bytes]:
@@ -127,4 +134,7 @@ def _add_version(
         Place(ids[task.key], task.key, [ids[parent] for parent in task.depends_on], task.fan_out)
         for task in posting.tasks
     ]
-    add_version(conn, whose, Version(number, posting.definition, places, posting.policy, posting.sla_ms))
+    columns = posting.columns()
+    retrying = columns["max_retries"], columns["backoff"]
+    version = Version(number, posting.definition, places, posting.policy, posting.sla_ms, *retrying)
+    add_version(conn, whose, version)

@@ -60,11 +60,10 @@ def trigger_once(
     request_id: bytes,
     params: Mapping[str, Any] | None = None,
 ) -> Triggered:
-    """As `trigger_job`, for whoever puts on record what is new."""
+    """As `trigger_job`, for whoever puts on record what is new. Params take the place of a job's; of a DAG
+    they go over those of its tasks, field by field."""
     job = _shared(conn, tenant_id, job_id)
     refuse_a_task(job)
-    if params is not None and job.kind == "dag":
-        refuse("params", "a DAG has none: its tasks have their own", "leave them out, or edit the tasks")
     if params is not None:
         check_params(params)
     now_ms = read_now_ms(conn)

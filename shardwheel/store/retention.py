@@ -4,6 +4,9 @@ An execution's row is what kills the second fire of the same time. So it is remo
 claim floor: above it, everything may be fired again (`old_executions.sql` says it in full). How far rows may
 be gone is noted in the same transaction, and a replay by hand goes no further back.
 
+A DAG's run goes whole: what succeeded of it stays as long as somebody may let the rest go on, since a task
+whose row is gone would run again.
+
 Executions are found by walking their primary key: by class some go early and some late, so whole months can't
 go. A month goes once it is empty.
 """
@@ -22,6 +25,8 @@ BATCH = 10_000
 FROM_THE_OLDEST = bytes(16)
 # Beside the executions: whatever has an age of its own.
 OTHERS = (
+    "retire_runs",
+    "retire_versions",
     "retire_letters",
     "retire_callbacks",
     "retire_open_callbacks",

@@ -75,11 +75,17 @@ def dag_run(engine: Engine, tenant: str, run_id: bytes) -> dict[str, Any]:
         begun = _row(engine, run_id)
         times = (begun.scheduled_ms, None, None, None, None, 0, 0, 0, 0)
         waits = RunRow(run_id, begun.job_id, None, begun.state, begun.reason, begun.origin, *times)
-        return waits.as_read() | {"tasks": []}
+        return waits.as_read() | {"params": _decoded(begun.params), "tasks": []}
     dag = engine.transact(lambda conn: dag_of(conn, get_job(conn, tenant, run.dag_id), run.version))
     task_ids = engine.transact(task_ids_of, dag)
     tasks = [_task(engine, run, task, task_ids[task["key"]]) for task in dag.definition["tasks"]]
-    return _run_row(engine, run).as_read() | {"dag": dag.job.name, "policy": dag.policy, "tasks": tasks}
+    whole = {"params": _decoded(run.params), "dag": dag.job.name, "policy": dag.policy, "tasks": tasks}
+    return _run_row(engine, run).as_read() | whole
+
+
+def _decoded(params: str | None) -> dict[str, Any] | None:
+    """What a trigger gave to a run."""
+    return None if params is None else msgspec.json.decode(params)
 
 
 def _run_row(engine: Engine, run: DagRun) -> RunRow:

@@ -322,7 +322,8 @@ def resume_dag(ask: Ask) -> Answered:
 
 @route("POST /dags/{id}:trigger")
 def trigger_dag(ask: Ask) -> Answered:
-    run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, _request_id(ask))
+    given = (_request_id(ask), ask.body.get("params"))
+    run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "dag_id": text_of(ask.id)}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from trio.testing import MockClock, trio_test
 
 from shardwheel.execution import FIRST_ENDING, RunEnd
+from shardwheel.store.dag_hands import rerun
 from shardwheel.store.dag_inputs import read_inputs
 from shardwheel.store.jobs import delete_job, pause_job, resume_job
 from shardwheel.store.requests import cancel_execution, trigger_job
@@ -176,7 +179,9 @@ async def test_an_empty_list_is_over_at_once(rig: LoopRig, clock: MockClock | No
 
 
 @trio_test
-@pytest.mark.parametrize("output", [None, {"no": "list"}, 7])
+@pytest.mark.parametrize(
+    "output", [None, {"no": "list"}, 7, {"count": -1}, {"count": True}, {"count": 1.5}, {"count": 1, "of": 2}]
+)
 async def test_what_is_no_list_kills_the_fan_out(
     rig: LoopRig, clock: MockClock | None, output: object
 ) -> None:
@@ -186,6 +191,35 @@ async def test_what_is_no_list_kills_the_fan_out(
         assert await s.play(dag, {"list": (Outcome.SUCCEEDED, output)}) == ["list"]
         assert await s.tasks(dag, run_id) == {"list": "succeeded", "each": "dead", "join": "upstream_failed"}
         assert (await s.run_state(run_id))[0] == "failed"
+
+
+@trio_test
+@pytest.mark.parametrize("output", [[0] * 10_001, {"count": 10_001}, {"count": 10**30}])
+async def test_what_is_too_long_kills_the_fan_out(
+    rig: LoopRig, clock: MockClock | None, output: object
+) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({"list": (), "each": ("list",)}, frozenset({"each"})))
+        run_id = await s.start(dag)
+        assert await s.play(dag, {"list": (Outcome.SUCCEEDED, output)}) == ["list"]
+        assert await s.tasks(dag, run_id) == {"list": "succeeded", "each": "dead"}
+
+
+@trio_test
+@pytest.mark.parametrize("count", [0, 3])
+async def test_a_count_stands_for_a_list_of_numbers(
+    rig: LoopRig, clock: MockClock | None, count: int
+) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(FAN, frozenset({"each"})))
+        await s.start(dag)
+        (first,) = await s.claim_waiting()
+        await s.store.settle([s.result(dag, first, {"list": (Outcome.SUCCEEDED, {"count": count})})])
+        items = await s.claim_waiting() if count else []
+        found = [msgspec.json.decode(one.params) for one in items]
+        assert sorted(one["item"] for one in found) == list(range(count))
+        await s.store.settle([s.result(dag, one, {}) for one in items])
+        assert await s.play(dag) == ["join"]
 
 
 @trio_test
@@ -281,6 +315,48 @@ async def test_a_triggered_run_of_a_paused_dag_runs(rig: LoopRig, clock: MockClo
         await rig.run(trigger_job, "t", dag.job.job_id, b"r" * 16)
         await s.claim(*await s.waiting())
         assert await s.play(dag) == ["a", "b"]
+
+
+@trio_test
+async def test_what_a_trigger_gives_goes_over_the_params_of_every_task_of_its_run(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with dag_scene(rig) as s:
+        shape = Shape({"list": (), "each": ("list",), "join": ("each",)}, frozenset({"each"}))
+        dag = await s.plant(shape, {"params": {"day": 1, "to": "x"}})
+        given = {"day": 2, "more": [3]}
+        run_id = await rig.run(trigger_job, "t", dag.job.job_id, b"r" * 16, given)
+        await s.claim(*await s.waiting())
+        seen: list[tuple[str, Any]] = []
+        while claimed := await s.claim_waiting():
+            seen += [(dag.keys[one.job_id], msgspec.json.decode(one.params)) for one in claimed]
+            deeds = {"list": (Outcome.SUCCEEDED, ["a", "b"])}
+            await s.store.settle([s.result(dag, one, deeds) for one in claimed])
+        whole = {"day": 2, "to": "x", "more": [3]}
+        items = [("each", whole | {"item": item}) for item in ("a", "b")]
+        assert (seen[0], seen[-1], len(seen)) == (("list", whole), ("join", whole), 4)
+        assert all(one in seen[1:3] for one in items)
+        await s.start(dag)  # One that is not triggered has its own.
+        (first,) = await s.claim_waiting()
+        assert msgspec.json.decode(first.params) == {"day": 1, "to": "x"}
+        assert (await s.run_state(run_id))[0] == "succeeded"
+
+
+@trio_test
+async def test_what_a_trigger_gave_is_kept_by_a_rerun(rig: LoopRig, clock: MockClock | None) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({"a": (), "b": ("a",)}, policy="continue"))
+        run_id = await rig.run(trigger_job, "t", dag.job.job_id, b"r" * 16, {"day": 2})
+        await s.claim(*await s.waiting())
+        assert await s.play(dag, {"a": Outcome.FATAL}) == ["a"]
+        await s.hand(rerun, run_id)
+        for key in ("a", "b"):
+            (again,) = await s.claim_waiting()
+            assert (dag.keys[again.job_id], msgspec.json.decode(again.params)) == (
+                key,
+                {"key": key, "day": 2},
+            )
+            await s.store.settle([s.result(dag, again, {})])
 
 
 @trio_test

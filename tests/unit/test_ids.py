@@ -6,7 +6,6 @@ import uuid
 from collections import Counter
 from hashlib import blake2b
 
-import numpy as np
 import pytest
 
 from shardwheel.errors import UsageError
@@ -19,7 +18,6 @@ from shardwheel.ids import (
     Kind,
     execution_id,
     fire_id,
-    fire_ids,
     first_id_at,
     id_of,
     new_job_id,
@@ -120,11 +118,3 @@ def test_ids_are_read_from_text() -> None:
     with pytest.raises(UsageError, match="parent: 'x' is not a UUID") as refusal:
         id_of("x", field="parent")
     assert refusal.value.field == "parent"
-
-
-def test_the_ids_of_many_fires_are_those_of_each() -> None:
-    jobs = [bytes(16), b"\xff" * 16, bytes(range(16))]
-    partitions, times_ms = [0, 255, 7], [0, 2**43, 1_790_000_000_001]
-    void = np.frombuffer(b"".join(jobs), "V16")
-    made = fire_ids(void, np.array(partitions, np.uint16), np.array(times_ms, np.int64)).tolist()
-    assert made == [fire_id(*one) for one in zip(jobs, partitions, times_ms, strict=True)]

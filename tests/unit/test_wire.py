@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pytest
 
 from shardwheel.errors import UsageError
@@ -16,7 +15,6 @@ from shardwheel.wire import (
     decode_fire,
     decode_result,
     encode_fire,
-    encode_fires,
     encode_result,
 )
 
@@ -65,14 +63,3 @@ def test_a_result_reads_back() -> None:
 def test_rubbish_is_refused(value: bytes) -> None:
     with pytest.raises(UsageError):
         decode_fire(value)
-
-
-def test_many_fires_written_at_once_say_what_each_says_alone() -> None:
-    ids = [bytes([number]) * 16 for number in (0, 7, 255)]
-    columns = ([0, 7, 255], [-(2**63), 1, 2**63 - 1], [0, 1_790_000_000_000, 2**43], [5, 6, 2**43 + 1])
-    void = np.frombuffer(b"".join(ids), "V16")
-    partitions, numbers, scheduled_ms, dues_ms = (np.array(column, np.int64) for column in columns)
-    written = encode_fires(void[::-1], void, partitions.astype(np.uint16), numbers, scheduled_ms, dues_ms)
-    heads = [(FORMAT_VERSION, FireKind.FIRE, name, job) for name, job in zip(ids[::-1], ids, strict=True)]
-    alone = [(*head, *rest, 1) for head, rest in zip(heads, zip(*columns, strict=True), strict=True)]
-    assert [decode_fire(value) for value in written] == [decode_fire(encode_fire(one)) for one in alone]

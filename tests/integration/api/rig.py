@@ -115,15 +115,15 @@ class Rig:
         made: dict[str, Any] = answer.json()
         return made
 
-    def ended(self, outcome: str) -> float:
+    def ended(self, outcome: str, of: str = "shardwheel_dag_runs_total") -> float:
         """How many DAG runs ended so, as the API's own metrics say."""
-        name = f'shardwheel_dag_runs_total{{outcome="{outcome}"}}'
+        name = f'{of}{{outcome="{outcome}"}}'
         lines = self.client.get("/metrics").text.splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
-    def run(self, dag_id: str, tenant: str = "acme") -> str:
+    def run(self, dag_id: str, tenant: str = "acme", **wish: Any) -> str:
         """A run that was triggered and has begun, as the claim would begin it."""
-        run_id = str(self.call("POST", f"/dags/{dag_id}:trigger", tenant=tenant).json()["run_id"])
+        run_id = str(self.call("POST", f"/dags/{dag_id}:trigger", wish, tenant=tenant).json()["run_id"])
         with psycopg.connect(self.dsn) as conn:
             conn.execute(
                 "UPDATE shardwheel.executions SET state = 'running' WHERE execution_id = %s", [run_id]

@@ -166,9 +166,15 @@ def test_a_trigger_answers_with_the_run_and_the_same_key_with_the_same_run(api: 
     assert [entry[0] for entry in audit(api, run_id)] == ["execution.cancel"]
 
 
-def test_params_of_a_trigger_are_refused(api: Rig) -> None:
-    refused = api.call("POST", f"/dags/{api.dag()['id']}:trigger", {"params": {"n": 1}})
-    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "params")
+def test_params_of_a_trigger_are_the_runs(api: Rig) -> None:
+    dag_id = api.dag()["id"]
+    run_id = api.call("POST", f"/dags/{dag_id}:trigger", {"params": {"n": 1}}).json()["id"]
+    assert api.call("GET", f"/dag-runs/{run_id}").json()["params"] == {"n": 1}
+    begun = api.call("GET", f"/dag-runs/{api.run(dag_id, params={'n': 2})}").json()
+    assert (begun["state"], begun["params"]) == ("running", {"n": 2})
+    for params, status in (([1], 400), ({"x": "y" * 65_536}, 413), ({"password": "hunter2"}, 400)):
+        refused = api.call("POST", f"/dags/{dag_id}:trigger", {"params": params})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (status, "params")
 
 
 def test_runs_that_end_by_cancelling_an_execution_are_counted(api: Rig) -> None:
@@ -180,6 +186,50 @@ def test_runs_that_end_by_cancelling_an_execution_are_counted(api: Rig) -> None:
     (first, _) = api.call("GET", f"/dag-runs/{api.run(dag['id'])}").json()["tasks"]
     assert api.call("POST", f"/executions/{first['execution_id']}:cancel").json() == {"outcome": "cancelled"}
     assert (api.ended("cancelled"), api.ended("failed")) == (cancelled + 1, failed + 1)
+
+
+def test_whether_a_run_kept_its_sla_is_a_metric(api: Rig) -> None:
+    def told() -> list[float]:
+        return [api.ended(word, "shardwheel_dag_sla_total") for word in ("met", "missed")]
+
+    def end(**fields: Any) -> Any:
+        dag = api.dag(**fields)
+        path = f"/dags/{dag['id']}/runs/{api.run(dag['id'])}"
+        assert api.call("GET", path).json()["sla_met"] is None
+        for key in ("extract", "load"):
+            done = api.call("POST", f"{path}/tasks/{key}:force-complete", {})
+        assert done.json()["state"] == "succeeded"
+        return done.json()["sla_met"]
+
+    met, missed = told()
+    assert (end(sla_s=3600), told()) == (True, [met + 1, missed])
+    assert (end(sla_s=0.001), told()) == (False, [met + 1, missed + 1])
+    assert (end(), told()) == (None, [met + 1, missed + 1])
+
+
+def test_hands_said_twice_change_nothing_more_and_are_on_record_once(api: Rig) -> None:
+    dag = api.dag(policy="continue")
+    path = f"/dags/{dag['id']}/runs"
+    run_id = api.run(dag["id"])
+    api.end_task(run_id, "extract")
+    for verb, body, state in (
+        (":rerun", {}, "running"),
+        ("/tasks/extract:skip", {"children": "run"}, "running"),
+        ("/tasks/load:force-complete", {"output": 1}, "partial"),
+    ):
+        answers = [api.call("POST", f"{path}/{run_id}{verb}", body) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert answers[0].json() == answers[1].json()
+        assert answers[0].json()["state"] == state
+    assert [entry[0] for entry in reversed(audit(api, run_id))] == [
+        "dag_run.rerun",
+        "dag_task.skip",
+        "dag_task.force_complete",
+    ]
+    other = api.run(dag["id"])
+    for _ in range(2):
+        assert api.call("POST", f"{path}/{other}:cancel").json()["state"] == "cancelled"
+    assert [entry[0] for entry in audit(api, other)] == ["dag_run.cancel"]
 
 
 def test_a_dag_reads_durations_as_a_job_does(api: Rig) -> None:

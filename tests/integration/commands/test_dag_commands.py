@@ -13,10 +13,12 @@ import yaml
 from typer.testing import CliRunner
 
 from shardwheel.cli import app, exit_code_of
+from shardwheel.dag_run import Ended
 from shardwheel.errors import ShardwheelError
 from shardwheel.execution import Claimant
 from shardwheel.ids import id_of, scheduled_ms_of
 from shardwheel.store.claim import claim
+from shardwheel.store.dag_resolve import resolve
 from shardwheel.store.jobs import get_job
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
 
@@ -153,6 +155,25 @@ def test_hands_on_a_run(say: Say, migrated_database: str) -> None:
     assert say("skip", run_id, "zz")[0] == 3
 
 
+def test_hands_said_twice_are_on_record_once(say: Say, migrated_database: str) -> None:
+    text = "{policy: continue, tasks: [{key: a, task: work}, {key: b, task: work, depends_on: [a]}]}"
+    dag_id = asked(say, "create", "-", text=text)["id"]
+    run_id = asked(say, "trigger", dag_id, "--params", '{"day": 7}')["run_id"]
+    begin(migrated_database, dag_id, run_id)
+    kill(migrated_database, run_id)
+    assert asked(say, "run", "show", run_id)["params"] == {"day": 7}
+    for words, seen in (
+        (("rerun", run_id, "--task", "a"), {"a": "queued", "b": "pending"}),
+        (("force-complete", run_id, "a"), {"a": "force_completed", "b": "queued"}),
+        (("skip", run_id, "b"), {"a": "force_completed", "b": "skipped"}),
+    ):
+        assert [states(asked(say, *words)) for _ in range(2)] == [seen, seen]
+    with psycopg.connect(migrated_database) as conn:
+        rows = conn.execute("SELECT action FROM shardwheel.audit WHERE object_id = %s ORDER BY at", [run_id])
+        actions = [action for (action,) in rows]
+    assert actions == ["dag_run.rerun", "dag_task.force_complete", "dag_task.skip"]
+
+
 def test_a_run_is_cancelled_when_somebody_says_so(say: Say, migrated_database: str) -> None:
     dag_id = asked(say, "create", "-", text="tasks: [{key: a, task: work}]")["id"]
     run_id = asked(say, "trigger", dag_id)["run_id"]
@@ -172,6 +193,17 @@ def begin(dsn: str, dag_id: str, run_id: str) -> None:
         at_ms = scheduled_ms_of(id_of(run_id))
         fire = (FORMAT_VERSION, FireKind.FIRE, id_of(run_id), job.job_id, job.partition, 0, at_ms, at_ms, 1)
         claim(conn, [(Fire(*fire), job.priority)], Claimant("w", "short", frozenset({"work"}), bytes(16)))
+
+
+def kill(dsn: str, run_id: str) -> None:
+    """What waits of the run dies, as settling would end it."""
+    with psycopg.connect(dsn) as conn:
+        rows = conn.execute(
+            "UPDATE shardwheel.executions SET state = 'dead' WHERE dag_run_id = %s"
+            " RETURNING uuid_send(job_id)",
+            [run_id],
+        ).fetchall()
+        resolve(conn, [Ended(id_of(run_id), task_id, None, "dead", None) for (task_id,) in rows])
 
 
 def states(run: dict[str, Any]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -25,11 +24,11 @@ from shardwheel.compose.kafka import KafkaServer
 from shardwheel.errors import ShardwheelError
 from shardwheel.posting import parse_posting
 from shardwheel.store.jobs import create_jobs
+from tests.pages import blocks_of
 
 pytestmark = pytest.mark.servers
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 180.0
-BLOCK = re.compile(r"^```sh( service)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 JOBS = 300
 
 
@@ -129,9 +128,9 @@ def test_every_command_of_the_operations_page(shards: Shards) -> None:
     shards.wait_level(3)
     check_refusals(shards)
     ran = 0
-    for service, block in BLOCK.findall((ROOT / "docs" / "operations.md").read_text()):
-        for line in block.splitlines():
-            run_line(shards, line, service=bool(service))
+    for block in blocks_of("operations.md", (ROOT / "docs" / "operations.md").read_text()):
+        for step in block.steps:
+            run_line(shards, step.command, service=block.stays)
             ran += 1
     assert ran >= 17
     # Two were added, one was stopped: those that are left own all of it.

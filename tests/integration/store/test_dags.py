@@ -89,7 +89,7 @@ def test_nothing_is_stored_of_a_dag_whose_schedule_is_refused(conn: Connection) 
     assert conn.execute("SELECT 1 FROM shardwheel.jobs").fetchall() == []
 
 
-def test_ten_thousand_tasks_are_a_handful_of_statements(conn: Connection) -> None:
+def test_ten_thousand_tasks_are_stored(conn: Connection) -> None:
     tasks = [task(f"t{n}", *([f"t{n - 10}"] if n >= 10 else [])) for n in range(MOST_TASKS)]
     posting = parse_dag({"tasks": tasks})
     dag_id = create_dag(conn, "t", posting)

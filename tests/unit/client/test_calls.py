@@ -6,16 +6,18 @@ import inspect
 import re
 from typing import Any
 
+import msgspec
+import pytest
+
 from shardwheel import Client
+from shardwheel.api.app import ROUTES
 from shardwheel.api.rules import RULES
+from shardwheel.client.answers import Answer
 from shardwheel.client.method import Listing, listing, method
-from shardwheel.client.script import Send
+from shardwheel.client.script import Done, Reply, Send, advance
 
 # Without a method: streams, and what is for probes, scrapers and tools. `request` reaches all but the first.
 BY_HAND = {"GET /events", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics"}
-# What `shardctl` asks for people who steer a cluster.
-BY_HAND |= {"GET /rebalance", "PATCH /rebalance", "POST /partitions/x:move", "GET /pools"}
-BY_HAND |= {"GET /jobs/x/explain", "POST /tasks/x:limit", "GET /dag-runs/x"}
 
 
 def described() -> dict[str, Any]:
@@ -27,15 +29,20 @@ def described() -> dict[str, Any]:
     }
 
 
-def called(description: Any) -> str:
-    """Method and path of its first request, `x` for every id."""
+def asked_by(description: Any) -> Any:
+    """Its script or listing, with `x` for every id."""
     wanted = [
         one
         for one in list(inspect.signature(description).parameters.values())[1:]
         if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
     ]
     given = [[] if one.name == "jobs" else {} if one.name == "dag" else "x" for one in wanted]
-    asked = description(Client("http://x", token="t"), *given)
+    return description(Client("http://x", token="t"), *given)
+
+
+def called(description: Any) -> str:
+    """Method and path of its first request."""
+    asked = asked_by(description)
     if isinstance(asked, Listing):
         return f"GET {asked.path}"
     send = next(asked)
@@ -47,6 +54,25 @@ def test_every_route_has_a_method_and_every_method_a_route() -> None:
     calls = {called(description) for description in described().values()} | {"GET /jobs/x/executions"}
     routes = {re.sub(r"\{\w+\}", "x", name) for name in RULES}
     assert calls == routes - BY_HAND
+
+
+EXAMPLES = {re.sub(r"\{\w+\}", "x", route.name): route.example for route in ROUTES}
+WAITING = {"wait", "wait_dag_run"}
+
+
+@pytest.mark.parametrize("name", sorted(described().keys() - WAITING))
+def test_what_the_api_answers_is_read(name: str) -> None:
+    """By the route's own example: every field that must be there is, and of its type."""
+    description = described()[name]
+    example = msgspec.json.encode(EXAMPLES[called(description)])
+    asked = asked_by(description)
+    if isinstance(asked, Listing):
+        for item in msgspec.json.decode(example)["items"]:
+            assert isinstance(msgspec.convert(item, asked.kind), Answer)
+        return
+    next(asked)
+    answer = advance(asked, Reply(200, example))
+    assert isinstance(answer, Done)
 
 
 def test_every_call_says_what_it_does() -> None:

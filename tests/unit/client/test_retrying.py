@@ -106,3 +106,11 @@ def test_what_would_go_wrong_again_is_not_sent_again(reply: Reply, kind: type[Sh
 def test_who_is_limited_beyond_the_limit_is_told() -> None:
     with pytest.raises(LimitedError):
         Story(LIMITED, limit_s=5).play()
+
+
+def test_nobody_is_told_to_look_whether_a_read_was_done() -> None:
+    script = persist(Send("GET", "/x"), repeatable=True, until_s=0, now_s=lambda: 1.0)
+    next(script)
+    with pytest.raises(UnavailableError, match=r"did not answer \(cut off\)$") as failure:
+        script.send(CUT_OFF)
+    assert not failure.value.maybe_applied

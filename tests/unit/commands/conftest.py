@@ -36,7 +36,7 @@ class Shardctl:
     def __call__(self, *words: str, typed: str | None = None, **environment: str) -> Answer:
         result = CliRunner().invoke(app, list(words), env=self.environment | environment, input=typed)
         if isinstance(result.exception, ShardwheelError):
-            return Answer(exit_code_of(result.exception), result.stdout, str(result.exception))
+            return Answer(exit_code_of(result.exception), result.stdout, f"{result.stderr}{result.exception}")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Answer(result.exit_code, result.stdout, result.stderr)

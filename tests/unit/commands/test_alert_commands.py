@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from shardwheel.alerts.notices import Kind
 from shardwheel.alerts.rules import rules
 from shardwheel.cli import app
-from shardwheel.commands.alerts import receivers_of
+from shardwheel.commands.alerts_process import receivers_of
+from shardwheel.commands.late import whole
 from shardwheel.errors import UsageError
 from shardwheel.explaining import explain
 from shardwheel.settings import Settings
@@ -77,8 +78,9 @@ def test_wrong_words_are_refused_before_anything_is_touched() -> None:
 def commands_of(group: typer.core.TyperGroup, before: str = "") -> set[str]:
     found = set()
     for name, command in group.commands.items():
-        inner = getattr(command, "commands", None)
-        found |= {before + name} | (commands_of(command, f"{before}{name} ") if inner else set())  # type: ignore[arg-type]
+        loaded = whole(command)
+        inner = getattr(loaded, "commands", None)
+        found |= {before + name} | (commands_of(loaded, f"{before}{name} ") if inner else set())
     return found
 
 

@@ -60,20 +60,29 @@ def test_days_on_which_the_clocks_change_are_marked() -> None:
     winter = shown(datetime(2026, 10, 25, 8, tzinfo=UTC), berlin)
     assert (winter["local"], winter["clocks"]) == (
         "Sun 2026-10-25 09:00:00+01:00",
-        "clocks go back 60 min that day",
+        "clocks go back 60 min",
     )
-    assert (
-        shown(datetime(2026, 3, 29, 7, tzinfo=UTC), berlin)["clocks"] == "clocks go forward 60 min that day"
-    )
+    assert shown(datetime(2026, 3, 29, 7, tzinfo=UTC), berlin)["clocks"] == "clocks go forward 60 min"
     assert shown(datetime(2026, 3, 30, 7, tzinfo=UTC), berlin)["clocks"] is None
 
 
 def test_bulk_verbs_count_ask_and_leave_out_what_changed_meanwhile(shardctl: Shardctl) -> None:
     refused = shardctl("job", "pause", "--all", typed="n\n")
-    assert refused.code == 4 and "Pause 1 jobs?" in refused.text and "email.send" in refused.text
+    assert refused.code == 4 and "Pause 1 jobs?" in refused.errors and "email.send" in refused.errors
     assert "POST /jobs/{id}:pause" not in shardctl.api.names()
     shardctl.api.answers["POST /jobs/{id}:pause"] = (409, "it is over")
     answer = shardctl("job", "pause", "--filter", "tag=a", "--yes", "-o", "json").value
     assert answer == {"paused": 0, "refused": {"it is over": 1}}
     for line in ("job pause", "job pause 1 --all", "job delete --filter size=1", "job delete --filter task="):
         assert shardctl(*line.split()).code == 2
+
+
+def test_a_store_of_pickles_is_refused_unread(shardctl: Shardctl, tmp_path: Path) -> None:
+    """Whatever it holds: it is never brought to life."""
+    store = tmp_path / "jobs.sqlite"
+    store.write_bytes(b"SQLite format 3\x00\x80\x04\x95cos\nsystem\n(S'touch owned'\ntR.")
+    for source in ("apscheduler", "celery-beat", "crontab"):
+        answer = shardctl("import", source, str(store), "--dry-run")
+        assert answer.code == 2 and "is no text" in answer.errors
+    absent = shardctl("import", "crontab", str(tmp_path / "absent"), "--dry-run")
+    assert absent.code == 2 and absent.errors.endswith("can't be read: No such file or directory")

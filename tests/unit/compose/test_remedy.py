@@ -16,6 +16,12 @@ from shardwheel.compose.remedy import last_words, remedy_of
         ('FATAL:  could not bind: "Address already in use"\nHINT: …', "its port is taken"),
         ("java.io.IOException: No space left on device\n\tat java.base", "the disk is full"),
         ("It says nothing known.\nBut its last line is quoted.\n\n", "it said: But its last line is quoted."),
+        (
+            '{"event": "stopped", "role": "worker", "worker": "a-1", "level": "info"}',
+            "it said: stopped (worker a-1)",
+        ),
+        ('{"shards": 3}', 'it said: {"shards": 3}'),
+        ("[1]", "it said: [1]"),
         ("", ""),
     ],
 )

@@ -22,7 +22,7 @@ from shardwheel.compose.stack import (
     sole_supervisor,
     write_stack,
 )
-from shardwheel.compose.supervisor import Process
+from shardwheel.compose.state import Process
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
 
 

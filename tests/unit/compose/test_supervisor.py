@@ -17,12 +17,12 @@ from shardwheel.compose import child as child_module
 from shardwheel.compose import process
 from shardwheel.compose.child import Child
 from shardwheel.compose.server import StartError
+from shardwheel.compose.state import Process
 from shardwheel.compose.supervisor import (
     FIRST_DELAY_S,
     LONGEST_DELAY_S,
     PROVEN_AFTER_S,
     Board,
-    Process,
     next_delay_s,
     supervised,
 )

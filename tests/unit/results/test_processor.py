@@ -9,10 +9,11 @@ import trio
 from trio.testing import MockClock
 
 from shardwheel.errors import RefusedError
-from shardwheel.execution import Settled
+from shardwheel.execution import Resolved, RunEnd, Settled
 from shardwheel.limits import Tally, TaskName
 from shardwheel.memory.bus import MemoryBus
 from shardwheel.memory.kafka_server import MemoryKafka
+from shardwheel.metrics import exposition
 from shardwheel.ports import Message
 from shardwheel.results.lag import OPEN_ABOVE, LagBreaker
 from shardwheel.results.processor import Processor
@@ -94,3 +95,26 @@ def test_while_the_lag_breaker_is_open_dags_are_put_off() -> None:
     breaker.note(0)
     settled(store, result(3), breaker=breaker)
     assert store.put_off == [False, True, False]
+
+
+class EndingStore(RefusingStore):
+    """Each batch ends three runs."""
+
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
+        settled = await super().settle(results, put_off=put_off)
+        ends = (RunEnd("succeeded", True), RunEnd("succeeded", False), RunEnd("partial", None))
+        return settled._replace(resolved=Resolved(ends=ends))
+
+
+def figures() -> list[float]:
+    """Of /metrics: runs that succeeded, that were partial, and that kept their sla, or did not."""
+    values = dict(line.rsplit(" ", 1) for line in exposition().decode().splitlines() if line[0] != "#")
+    names = [f'dag_runs_total{{outcome="{word}"}}' for word in ("succeeded", "partial")]
+    names += [f'dag_sla_total{{outcome="{word}"}}' for word in ("met", "missed")]
+    return [float(values.get(f"shardwheel_{name}", 0)) for name in names]
+
+
+def test_runs_that_end_are_in_the_metrics_with_whether_they_kept_their_sla() -> None:
+    before = figures()
+    settled(EndingStore(lambda one: False), result(1))
+    assert [now - then for now, then in zip(figures(), before, strict=True)] == [2, 1, 1, 1]

@@ -1,0 +1,97 @@
+"""What people see that scripts do not: tables in a narrow terminal, questions, remarks on standard error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.unit.commands.conftest import Shardctl
+
+ID = "019a9e5c-7e1b-7c3a-8f21-0c9d3b7a5e10"
+JOB: dict[str, Any] = {"id": ID, "state": "active", "time_zone": "Europe/Berlin", "name": "n", "task": "t"}
+
+
+def times(*at: str) -> dict[str, Any]:
+    return {"items": list(at), "fires_at": list(at), "next_cursor": None}
+
+
+def test_a_day_of_changed_clocks_is_marked_in_80_columns(shardctl: Shardctl) -> None:
+    shardctl.api.answers["GET /jobs/{id}"] = JOB
+    shardctl.api.answers["GET /jobs/{id}/next"] = times(
+        "2026-10-24T00:30:00.000Z", "2026-10-25T00:30:00.000Z"
+    )
+    lines = shardctl("job", "next", ID, COLUMNS="80").text.splitlines()
+    assert lines[0].split() == ["LOCAL", "SCHEDULED", "AT", "CLOCKS"]
+    assert "Sun 2026-10-25 02:30:00+02:00" in lines[2] and "clocks go back 60 min" in lines[2]
+    assert max(map(len, lines)) <= 80
+
+
+def test_where_no_times_are_to_come_it_says_why(shardctl: Shardctl) -> None:
+    shardctl.api.answers["GET /jobs/{id}"] = JOB | {"state": "paused"}
+    shardctl.api.answers["GET /jobs/{id}/next"] = times()
+    answer = shardctl("job", "next", ID, "-o", "json")
+    assert answer.value == [] and "the job is paused; see: shardctl explain" in answer.errors
+
+
+def test_attempts_are_a_table_and_the_last_traceback_is_readable(shardctl: Shardctl) -> None:
+    attempt = {
+        "attempt": 1,
+        "outcome": "failed",
+        "class": "KeyError",
+        "traceback": "Traceback:\n  line 1\nKeyError",
+    }
+    shardctl.api.answers["GET /executions/{id}"] = {"id": ID, "state": "dead", "attempts": [attempt]}
+    text = shardctl("execution", "get", ID, COLUMNS="80").text
+    assert "Traceback:\n  line 1\nKeyError\n" in text and "\\n" not in text
+    assert "ATTEMPT  OUTCOME  CLASS" in text
+
+
+@pytest.mark.parametrize("number", ["256", "-1", "x"])
+def test_a_partition_that_there_can_not_be_is_wrong_usage(shardctl: Shardctl, number: str) -> None:
+    assert shardctl("partition", "move", "--to", "a", "--", number).code == 2
+
+
+def test_a_question_is_asked_beside_the_answer() -> None:
+    """Nobody is there to say yes: refused, on a line of its own, and nothing on standard output."""
+    code = (
+        "from shardwheel.errors import *; from shardwheel.output import agreed; print(agreed('Delete it?'))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    assert (ran.stdout, ran.stderr) == ("False\n", "Delete it? [y/N]: \n")
+
+
+def test_a_file_that_is_already_so_says_only_that(shardctl: Shardctl, tmp_path: Any) -> None:
+    (tmp_path / "jobs.yaml").write_text("jobs: []\n")
+    for name in ("GET /jobs", "GET /dags"):
+        shardctl.api.answers[name] = {"items": [], "next_cursor": None}
+    answer = shardctl("job", "apply", str(tmp_path / "jobs.yaml"))
+    assert answer.text == "0 created, 0 changed, 0 deleted, 0 unchanged\n"
+
+
+COMPLETED = {
+    "shardctl jo": {"job"},
+    "shardctl job pa": {"pause"},
+    "shardctl dag run sh": {"show"},
+    "shardctl job list --sta": {"--state"},
+    "shardctl shard dr": {"drain"},
+    "shardctl job list -o ": {"table", "json", "yaml"},
+    "shardctl bench fail": {"failover"},
+}
+
+
+@pytest.mark.parametrize("line", COMPLETED)
+def test_bash_is_told_what_completes_a_line(line: str) -> None:
+    """As the script of `--show-completion` asks for it."""
+    words = line.split() + [""] * line.endswith(" ")
+    asked = {"_SHARDCTL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    code = "import sys; sys.argv[0] = 'shardctl'; from shardwheel.cli import app; app(prog_name='shardctl')"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert set(ran.stdout.split()) == COMPLETED[line], ran
