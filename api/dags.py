@@ -205,8 +205,8 @@ ROUTES = (
         trigger,
         "Run a DAG now",
         "Paused or not; answers with the run's id. `params` go over those of each task, field by field, in "
-        "this run. With an `idempotency_key`, the same key again answers with the same run; with other params "
-        "the key is refused with 409.",
+        "this run. With an `idempotency_key`, the same key again answers with the same run; with other "
+        "params the key is refused with 409.",
         dag_views.DagTriggered,
         dag_examples.TRIGGERED,
         status=202,
