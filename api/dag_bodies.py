@@ -40,35 +40,42 @@ class DagTaskBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
 
 
 class DagBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A DAG as posted: all but `tasks` may be left out. Without a schedule only a trigger runs it."""
+    """A DAG as posted: all but `tasks` may be left out, or null. Without a schedule only a trigger runs it."""
 
     tasks: Annotated[list[DagTaskBody], Meta(description="Edges without a cycle.", min_length=1)]
-    name: Annotated[str, Meta(description="For people.", max_length=200)] = ""
+    name: Annotated[str, Meta(description="For people.", max_length=200)] | None = ""
     cron: Annotated[str, Meta(description="Such as 0 2 * * *, in `time_zone`.")] | None = None
     every: Duration | None = None
     run_at: Time | None = None
-    policy: Annotated[
-        Literal["fail_fast", "continue", "retry"], Meta(description="What follows from a dead task.")
-    ] = "fail_fast"
+    policy: (
+        Annotated[
+            Literal["fail_fast", "continue", "retry"], Meta(description="What follows from a dead task.")
+        ]
+        | None
+    ) = "fail_fast"
     sla_s: Annotated[Duration, Meta(description="A run is to be over so long after its time.")] | None = None
-    time_zone: Annotated[str, Meta(description="An IANA name.")] = "UTC"
-    dst_gap: Literal["shift", "skip"] = "shift"
-    dst_fold: Literal["first", "last", "both"] = "first"
-    exclude: Annotated[list[str], Meta(description="Dates without a run.", max_length=366)] = []
+    time_zone: Annotated[str, Meta(description="An IANA name.")] | None = "UTC"
+    dst_gap: Literal["shift", "skip"] | None = "shift"
+    dst_fold: Literal["first", "last", "both"] | None = "first"
+    exclude: Annotated[list[str], Meta(description="Dates without a run.", max_length=366)] | None = []
     start_at: Time | None = None
     end_at: Time | None = None
     max_runs: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
-    jitter_s: Annotated[Duration, Meta(description="Runs are spread over so long after their time.")] = 0
-    priority: Literal["critical", "high", "normal", "low"] = "normal"
-    pool: Literal["short", "medium", "long"] = "short"
-    max_retries: Annotated[int, Meta(description="Rounds of the policy `retry`.", ge=0, le=1_000)] = 3
-    backoff: Annotated[Backoff, Meta(description="Between the rounds of the policy `retry`.")] = Backoff()
-    misfire: Literal["fire_all", "fire_last", "skip"] = "fire_last"
-    misfire_grace_s: Annotated[float, Meta(ge=0, le=31_622_400)] = 60.0
-    catchup_window: Duration = "1h"
-    overlap: Literal["allow", "skip", "queue"] = "allow"
+    jitter_s: (
+        Annotated[Duration, Meta(description="Runs are spread over so long after their time.")] | None
+    ) = 0
+    priority: Literal["critical", "high", "normal", "low"] | None = "normal"
+    pool: Literal["short", "medium", "long"] | None = "short"
+    max_retries: Annotated[int, Meta(description="Rounds of the policy `retry`.", ge=0, le=1_000)] | None = 3
+    backoff: Annotated[Backoff, Meta(description="Between the rounds of the policy `retry`.")] | None = (
+        Backoff()
+    )
+    misfire: Literal["fire_all", "fire_last", "skip"] | None = "fire_last"
+    misfire_grace_s: Annotated[float, Meta(ge=0, le=31_622_400)] | None = 60.0
+    catchup_window: Duration | None = "1h"
+    overlap: Literal["allow", "skip", "queue"] | None = "allow"
     not_after_s: Annotated[float, Meta(ge=0, le=31_622_400)] | None = None
-    tags: Annotated[list[Annotated[str, Meta(min_length=1, max_length=64)]], Meta(max_length=32)] = []
+    tags: Annotated[list[Annotated[str, Meta(min_length=1, max_length=64)]], Meta(max_length=32)] | None = []
     idempotency_key: Key | None = None
 
 
