@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from litestar import Litestar, Request, Response
@@ -46,13 +47,16 @@ from shardwheel.api.limits import Intake, Query
 from shardwheel.api.openapi import document
 from shardwheel.api.route import ANYBODY, Ask, Reply, Route
 from shardwheel.api.rules import RULES, check_role
-from shardwheel.errors import UnavailableError
+from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.logs import get_logger
 from shardwheel.metrics import API_REQUEST
+from shardwheel.times import refuse
 from shardwheel.tokens import Caller
 
 PREFIX = "/api/v1"
 MOST_UNDER_WAY = 2_000
+# Stands for a slash inside of a name; Unicode promises never to make it a character.
+_SLASH = "\ufdd0"
 
 ServedRequest = Request[Any, Any, State]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -110,10 +114,18 @@ def make_app(desk: Desk, gatekeeper: Gatekeeper) -> App:
 
     async def door(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
-            scope["path"] = verb_split_off(scope["path"])
+            scope["path"] = verb_split_off(path_of(scope))
         await app(scope, receive, send)
 
     return door
+
+
+def path_of(scope: Scope) -> str:
+    """The path as it is routed: a slash inside of a name (`/tasks/reports%2Fdaily:pause`) parts nothing."""
+    raw: bytes = scope["raw_path"]
+    if b"%2" not in raw:
+        return scope["path"]
+    return unquote(raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))
 
 
 def verb_split_off(path: str) -> str:
@@ -154,15 +166,14 @@ class _Front:
         self._under_way += 1
         try:
             caller = self._admit(route, request)
+            path = {name: _path_word(name, word) for name, word in request.path_params.items()}
             query = Query(request.scope["query_string"], (word.name for word in route.query))
             if route.body is None:
-                reply = await route.answer(
-                    Ask(self._desk, caller, request.path_params, query, b"", request.headers)
-                )
+                reply = await route.answer(Ask(self._desk, caller, path, query, b"", request.headers))
             else:
-                chunks = request.stream()
+                chunks = _body_of(request.receive)
                 async with self._intake.body(request.headers, chunks, route.body_limit) as body:
-                    reply = await route.answer(Ask(self._desk, caller, request.path_params, query, body))
+                    reply = await route.answer(Ask(self._desk, caller, path, query, body))
         finally:
             self._under_way -= 1
         if isinstance(reply.value, AsyncIterator):
@@ -177,6 +188,22 @@ class _Front:
         caller = self._gatekeeper.caller(request.headers.get("authorization"))
         check_role(caller, route.name, role)
         return caller
+
+
+def _path_word(name: str, word: str) -> str:
+    if "\0" in word:
+        refuse(name, "has a NUL character", "take it out")
+    return word.replace(_SLASH, "/")
+
+
+async def _body_of(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        event = await receive()
+        if event["type"] != "http.request":
+            raise UsageError("body: its client went away before its end", field="body")
+        more = event["more_body"]
+        yield event["body"]
 
 
 def _refused(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

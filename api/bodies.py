@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from shardwheel.api.limits import decoded
 from shardwheel.errors import UsageError
+from shardwheel.misfits import misfit_of
 from shardwheel.retry import Backoff
 from shardwheel.times import refuse
 
@@ -169,18 +170,20 @@ def read_body(body: bytes, kind: type[T]) -> T:
     value = decoded(body) if body.strip() else {}
     if not isinstance(value, dict):
         refuse("body", "is not a JSON object", "send one")
+    for name, word in value.items():
+        if isinstance(word, str) and "\0" in word:
+            refuse(name, "has a NUL character, which PostgreSQL can't store", "take it out")
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise _refusal(error) from error
+        raise _refusal(error, kind) from error
 
 
-def _refusal(error: msgspec.ValidationError) -> UsageError:
+def _refusal(error: msgspec.ValidationError, kind: Any) -> UsageError:
     text = str(error)
     if "unknown field" in text or "missing required field" in text:
         field = text.split("`")[1]
         problem = "there is no such field" if "unknown" in text else "is missing"
         return UsageError(f"{field}: {problem}; see /api/v1/openapi.json", field=field)
-    problem, _, path = text.partition(" - at `$.")
-    field = path.rstrip("`").split("[")[0] or "body"
-    return UsageError(f"{field}: {problem[0].lower()}{problem[1:]}; see /api/v1/openapi.json", field=field)
+    field, problem, remedy = misfit_of(error, kind)
+    return UsageError(f"{field}: {problem}; {remedy}", field=field)

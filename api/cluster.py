@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from shardwheel.api import cluster_views, examples
-from shardwheel.api.jobs import PAGE_WORDS
-from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.api.jobs import PAGE_WORDS, whole_words
+from shardwheel.api.route import Ask, Reply, Route, Word, paged, sliced
 from shardwheel.job import Pool
 from shardwheel.partition import PARTITIONS
 from shardwheel.ports import PartitionState
@@ -16,26 +16,26 @@ from shardwheel.store.audit import AuditFilter, list_audit
 from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.link import Connection
 from shardwheel.store.ownership import read_partitions
+from shardwheel.store.page import number_of_cursor
 from shardwheel.store.steering import count_jobs
 
 
 async def shards(ask: Ask) -> Reply:
-    return Reply({"items": shard_rows(ask.desk.cluster()), "next_cursor": None})
+    return sliced(ask, shard_rows(ask.desk.cluster()), str)
 
 
 async def partitions(ask: Ask) -> Reply:
     view = ask.desk.cluster()
     states, jobs, now_ms = await ask.desk.pool.run(ask.tenant, _partitions)
     rows = partition_rows(view, states, jobs, now_ms)
-    return Reply({"items": [_with_id(row) for row in rows], "next_cursor": None})
+    return sliced(ask, [_with_id(row) for row in rows], number_of_cursor)
 
 
 async def pools(ask: Ask) -> Reply:
     """Side by side: each waits for Kafka."""
-    names = [str(pool) for pool in Pool]
+    names = sorted(Pool)
     lags = await asyncio.gather(*(asyncio.to_thread(ask.desk.lag, name) for name in names))
-    items = [{"id": name, "lag": lag} for name, lag in zip(names, lags, strict=True)]
-    return Reply({"items": items, "next_cursor": None})
+    return sliced(ask, [{"id": name, "lag": lag} for name, lag in zip(names, lags, strict=True)], str)
 
 
 async def audit(ask: Ask) -> Reply:
@@ -69,6 +69,7 @@ ROUTES = (
         "With their state, and how many partitions they own and mirror. As of a second ago.",
         cluster_views.ShardPage,
         examples.page(examples.SHARD),
+        query=whole_words("host-4711-9f86d081"),
     ),
     Route(
         "GET",
@@ -78,6 +79,7 @@ ROUTES = (
         "`jobs` counts your own active jobs in it.",
         cluster_views.ShardPage,
         examples.page(_with_id(examples.PARTITION)),
+        query=whole_words("17"),
     ),
     Route(
         "GET",
@@ -87,6 +89,7 @@ ROUTES = (
         "`lag`: how many fires stand in Kafka that no worker has taken; null while that is not known.",
         cluster_views.PoolPage,
         examples.page({"id": "short", "lag": 12}),
+        query=whole_words("long"),
     ),
     Route(
         "GET",

@@ -78,7 +78,7 @@ async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.TriggerDagBody)
     await ask.desk.quotas.admit_run(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
-    given = (request_id(wish.idempotency_key), wish.params)
+    given = request_id(wish.idempotency_key), wish.params, wish.idempotency_key
     run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, *given)
     ask.desk.poke([partition])
     return Reply({"id": text_of(run_id), "run_id": text_of(run_id), "dag_id": text_of(ask.id)}, 202)
@@ -205,7 +205,8 @@ ROUTES = (
         trigger,
         "Run a DAG now",
         "Paused or not; answers with the run's id. `params` go over those of each task, field by field, in "
-        "this run. With an `idempotency_key`, the same key again answers with the same run.",
+        "this run. With an `idempotency_key`, the same key again answers with the same run; with other "
+        "params the key is refused with 409.",
         dag_views.DagTriggered,
         dag_examples.TRIGGERED,
         status=202,

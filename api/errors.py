@@ -34,9 +34,7 @@ class Refusal(NamedTuple):
     maybe_applied: bool = False
 
     def body(self) -> bytes:
-        inner: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.field is not None:
-            inner["field"] = self.field
+        inner: dict[str, Any] = {"code": self.code, "message": self.message, "field": self.field}
         if self.status == 503:
             inner["maybe_applied"] = self.maybe_applied
         return msgspec.json.encode({"error": inner})
@@ -72,7 +70,8 @@ def refusal_of(error: Exception) -> Refusal | None:
         doubt = "; it may have been done: look before you repeat it" if error.maybe_applied else ""
         return Refusal(503, "unavailable", f"{error}{doubt}", maybe_applied=error.maybe_applied)
     if isinstance(error, HTTPException) and error.status_code in _OF_ROUTING:
-        message = "there is no such route; see /api/v1/openapi.json"
+        what = "is no such route" if error.status_code == 404 else "is such a route, but not for this method"
+        message = f"there {what}; see /api/v1/openapi.json"
         return Refusal(error.status_code, _OF_ROUTING[error.status_code], message)
     return None
 

@@ -74,6 +74,7 @@ EXECUTION: dict[str, Any] = {
     "output": {"message_id": "42"},
 }
 ATTEMPT: dict[str, Any] = {
+    "id": "1",
     "attempt": 1,
     "outcome": "succeeded",
     "class": None,
@@ -100,6 +101,7 @@ SKIP: dict[str, Any] = {
     "reason": "overlap",
 }
 LOG_LINE: dict[str, Any] = {
+    "id": "1.1",
     "attempt": 1,
     "number": 1,
     "at": "2026-11-20T08:00:00.120Z",

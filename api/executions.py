@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
-from shardwheel.api.jobs import PAGE_WORDS, find
-from shardwheel.api.route import Ask, Reply, Route, Word, paged
+from shardwheel.api.jobs import PAGE_WORDS, find, whole_words
+from shardwheel.api.route import Ask, Reply, Route, Word, paged, sliced
 from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
 from shardwheel.explanation import Facts
@@ -16,6 +16,7 @@ from shardwheel.metrics import tell_run_ends
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
 from shardwheel.store.explain import read_facts
+from shardwheel.store.page import number_of_cursor
 
 MOST_ATTEMPTS = 1_000_000
 
@@ -49,7 +50,7 @@ async def get(ask: Ask) -> Reply:
 async def logs(ask: Ask) -> Reply:
     attempt = ask.query.number("attempt", 0, MOST_ATTEMPTS) or None
     lines = await ask.desk.pool.run(ask.tenant, get_logs, ask.id, attempt)
-    return Reply({"items": lines, "next_cursor": None})
+    return sliced(ask, lines, _line_of_cursor)
 
 
 async def explain(ask: Ask) -> Reply:
@@ -79,6 +80,11 @@ async def cancel(ask: Ask) -> Reply:
     cancelled = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
     tell_run_ends(cancelled.resolved.ends)
     return Reply({"outcome": cancelled.outcome})
+
+
+def _line_of_cursor(cursor: str) -> tuple[int, int]:
+    attempt, _, number = cursor.partition(".")
+    return number_of_cursor(attempt), number_of_cursor(number)
 
 
 def _wanted(ask: Ask, **more: Any) -> ExecutionFilter:
@@ -157,7 +163,7 @@ ROUTES = (
         "Through `ctx.log`, oldest first; the last 64 KiB are kept.",
         views.LogPage,
         examples.page(examples.LOG_LINE),
-        query=(Word("attempt", "Of this attempt only.", 1, most=MOST_ATTEMPTS),),
+        query=(*whole_words("1.17"), Word("attempt", "Of this attempt only.", 1, most=MOST_ATTEMPTS)),
     ),
     Route(
         "POST",

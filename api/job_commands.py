@@ -47,9 +47,11 @@ async def trigger(ask: Ask) -> Reply:
         ask.by,
         request_id(wish.idempotency_key),
         wish.params,
+        wish.idempotency_key,
     )
     ask.desk.poke([partition])
-    return Reply({"execution_id": text_of(execution_id), "job_id": text_of(ask.id)}, 202)
+    run_id = text_of(execution_id)
+    return Reply({"id": run_id, "execution_id": run_id, "job_id": text_of(ask.id)}, 202)
 
 
 async def backfill(ask: Ask) -> Reply:
@@ -62,16 +64,17 @@ async def backfill(ask: Ask) -> Reply:
         ask.by,
         request_id(wish.idempotency_key),
         span,
+        wish.idempotency_key,
     )
     ask.desk.poke([partition])
-    return Reply({"job_id": text_of(ask.id), "count": count}, 202)
+    return Reply({"id": text_of(ask.id), "job_id": text_of(ask.id), "count": count}, 202)
 
 
 async def next_times(ask: Ask) -> Reply:
     count = ask.query.number("n", 10, MOST_TIMES)
     found = await find(ask)
     times = coming_times(found, count)
-    return Reply({"items": times, "fires_at": fire_times(found, times)})
+    return Reply({"items": times, "next_cursor": None, "fires_at": fire_times(found, times)})
 
 
 def request_id(key: str | None) -> bytes:
@@ -117,9 +120,10 @@ ROUTES = (
         "/jobs/{id}:trigger",
         trigger,
         "Run a job now",
-        "Paused or not. With an `idempotency_key`, the same key again answers with the same execution.",
+        "Paused or not. With an `idempotency_key`, the same key again answers with the same execution; with "
+        "other params the key is refused with 409. `id` and `execution_id` are the same.",
         views.TriggeredView,
-        {"execution_id": examples.EXECUTION_ID, "job_id": examples.JOB_ID},
+        {"id": examples.EXECUTION_ID, "execution_id": examples.EXECUTION_ID, "job_id": examples.JOB_ID},
         status=202,
         body=bodies.TriggerBody,
         body_example={"params": {"to": "d@e.f"}, "idempotency_key": "month-end"},
@@ -131,7 +135,7 @@ ROUTES = (
         "Run the times of a span that did not run",
         "Times without an execution get one, skipped ones are queued again; what ran is left alone.",
         views.BackfilledView,
-        {"job_id": examples.JOB_ID, "count": 14},
+        {"id": examples.JOB_ID, "job_id": examples.JOB_ID, "count": 14},
         status=202,
         body=bodies.BackfillBody,
         body_example={"from": "2026-11-01T00:00:00Z", "to": "2026-11-20T00:00:00Z"},
@@ -145,6 +149,7 @@ ROUTES = (
         views.NextView,
         {
             "items": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
+            "next_cursor": None,
             "fires_at": ["2026-11-20T08:00:00.000Z", "2026-11-23T08:00:00.000Z"],
         },
         query=(Word("n", "How many: 1 to 1,000, else 10.", 2, most=MOST_TIMES),),

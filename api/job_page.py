@@ -35,8 +35,9 @@ async def get(ask: Ask) -> Reply:
         return Reply(found.as_read() | {"next_times": coming_times(found, SHOWN)} | past)
     answer = ask.desk.remembered.get(ask.tenant, ask.id)
     if answer is None:
+        begun_at_s = ask.desk.remembered.now_s()
         answer = msgspec.json.encode((await find(ask)).as_read())
-        ask.desk.remembered.keep(ask.tenant, ask.id, answer)
+        ask.desk.remembered.keep(ask.tenant, ask.id, answer, begun_at_s)
     return Reply(answer)
 
 

@@ -35,6 +35,12 @@ PAGE_WORDS = (
 )
 
 
+def whole_words(cursor: str) -> tuple[Word, ...]:
+    """Of a list that is answered whole, unless a limit is given."""
+    limit = Word("limit", "How many at most: 1 to 200, else all.", 50, most=MOST_ITEMS)
+    return limit, PAGE_WORDS[1]._replace(example=cursor)
+
+
 CREATED_WORDS = (
     Word("from", "Stored at this time or later.", "2026-11-20T00:00:00Z"),
     Word("to", "Stored before this time.", "2026-11-21T00:00:00Z"),
@@ -69,7 +75,7 @@ async def _aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwa
 
 
 def _shown(found: Sequence[Found]) -> bytes:
-    return msgspec.json.encode({"items": [one.as_read() for one in found]})
+    return msgspec.json.encode({"items": [one.as_read() for one in found], "next_cursor": None})
 
 
 async def list_(ask: Ask) -> Reply:
@@ -188,7 +194,7 @@ ROUTES = (
         "Store up to 1,000 jobs, all or none",
         "One transaction. A refusal names the job by its number, such as `[17].cron`. At most 16 MiB.",
         views.JobsMade,
-        {"items": [examples.JOB]},
+        examples.page(examples.JOB),
         status=201,
         body=list[bodies.JobBody],
         body_example=[examples.JOB_POSTED],

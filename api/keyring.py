@@ -21,7 +21,9 @@ from shardwheel.tokens import read_jwks, secret_keys
 READ_S = 60.0
 # However many tokens name unknown keys: the key set is read at most so often.
 BETWEEN_S = 5.0
+# All of it: a server that says a byte now and then must not hold up the next reading.
 FETCH_LIMIT_S = 5.0
+LARGEST_BYTES = 1024 * 1024
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -51,10 +53,24 @@ async def _document(source: str) -> bytes:
         # Whoever sits on the way could hand us keys of their own.
         raise UsageError(f"jwks: {source} is not https://; give such an address, or a file", field="jwks")
     try:
-        async with httpx.AsyncClient(timeout=FETCH_LIMIT_S) as client:
-            return (await client.get(source)).raise_for_status().content
-    except httpx.HTTPError as error:
-        raise UnavailableError(f"jwks: {source} is out of reach: {error}") from error
+        with trio.fail_after(FETCH_LIMIT_S):
+            return await _fetched(source)
+    except (httpx.HTTPError, trio.TooSlowError) as error:
+        why = str(error) or f"it did not answer within {FETCH_LIMIT_S:g} s"
+        raise UnavailableError(f"jwks: {source} is out of reach: {why}") from error
+
+
+async def _fetched(source: str) -> bytes:
+    """No redirect is followed: it might lead to where nobody vouches for the keys."""
+    document = bytearray()
+    async with httpx.AsyncClient(timeout=FETCH_LIMIT_S) as client:
+        # Nothing packed: a small answer may become a huge one.
+        async with client.stream("GET", source, headers={"accept-encoding": "identity"}) as answer:
+            async for piece in answer.raise_for_status().aiter_raw():
+                document += piece
+                if len(document) > LARGEST_BYTES:
+                    raise UnavailableError(f"jwks: {source} answers with more than {LARGEST_BYTES} bytes")
+    return bytes(document)
 
 
 class Keyring:

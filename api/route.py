@@ -6,7 +6,7 @@ verb is one of its own (`/jobs/{id:str}/:pause`), and the application's door spl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from shardwheel.api.desk import Desk
@@ -71,6 +71,18 @@ async def paged(ask: Ask, read: Callable[..., Page], wanted: object) -> Reply:
     limit, cursor = ask.query.limit(), ask.query.text("cursor")
     page = await ask.desk.pool.run(ask.tenant, read, wanted, limit=limit, cursor=cursor)
     return Reply(page._asdict())
+
+
+def sliced(ask: Ask, items: Sequence[dict[str, Any]], place: Callable[[str], Any]) -> Reply:
+    """A page of a list that is at hand as a whole, in the order of what `place` makes of an id. All of it,
+    if no limit is given: whoever wants it whole need not ask again and again."""
+    cursor = ask.query.text("cursor")
+    if cursor is not None:
+        after = place(cursor)
+        items = [item for item in items if place(item["id"]) > after]
+    limit = len(items) if ask.query.text("limit") is None else ask.query.limit()
+    shown = list(items[:limit])
+    return Reply({"items": shown, "next_cursor": shown[-1]["id"] if len(items) > len(shown) else None})
 
 
 class Word(NamedTuple):

@@ -43,6 +43,8 @@ def uvicorn_for(app: App, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
         ws="none",
         lifespan="off",
         log_config=None,
+        # What is no HTTP is answered, not put on record line by line.
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,

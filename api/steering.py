@@ -47,7 +47,7 @@ async def switch(ask: Ask) -> Reply:
 async def move(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.MoveBody)
     number = ask.path["id"]
-    if not number.isdecimal() or int(number) >= PARTITIONS:
+    if not (number.isascii() and number.isdecimal() and len(number) <= 3 and int(number) < PARTITIONS):
         raise NotFoundError(
             f"there is no partition {number!r:.40}; they are 0 to {PARTITIONS - 1}", field="id"
         )

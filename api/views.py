@@ -70,9 +70,10 @@ class JobPage(View):
 
 
 class JobsMade(View):
-    """The jobs of a batch, in its order."""
+    """The jobs of a batch, in its order, all of them."""
 
     items: list[JobView]
+    next_cursor: None = None
 
 
 class ResumedView(JobView):
@@ -83,20 +84,28 @@ class NextView(View):
     """The coming scheduled times. Jitter is not in them."""
 
     items: list[At]
+    next_cursor: Cursor = None
     fires_at: Annotated[list[At], Meta(description="When each of them fires, jitter and all.")] = []
 
 
 class TriggeredView(View):
+    """`id` and `execution_id` are the same: the execution's."""
+
+    id: Id
     execution_id: Id
     job_id: Id
 
 
 class BackfilledView(View):
+    """`id` and `job_id` are the same: the job's."""
+
+    id: Id
     job_id: Id
     count: Annotated[int, Meta(description="How many scheduled times the span holds.")]
 
 
 class AttemptView(View):
+    id: Annotated[str, Meta(description="The attempt's number, as a text.")]
     attempt: int
     outcome: str
     class_: str | None = msgspec.field(name="class")
@@ -176,6 +185,7 @@ class ExplanationView(View):
 
 
 class LogLine(View):
+    id: Annotated[str, Meta(description="`attempt` and `number` with a dot between them.")]
     attempt: int
     number: Annotated[int, Meta(description="Each attempt counts its lines from 1.")]
     at: At

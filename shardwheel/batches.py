@@ -1,13 +1,15 @@
 """Take → work → commit, batch after batch: the way of everyone who consumes a topic.
 
 A batch's offsets are committed after its work, never before, and in the order in which they were taken.
-While batches come full there is a backlog, and the three steps overlap: the next batch is taken, and the
-last one committed, while this one is worked on. A batch that is not full is committed as soon as its work is
-done, before anyone waits for more: what nobody waits for is not left uncommitted.
+Nobody waits for the broker's word that it has stored them: what is due next would wait as long. It is sent
+with the next take, and confirmed while that waits.
+While batches come full there is a backlog, and the steps overlap: the next batch is taken, and the last one
+committed, while this one is worked on. A batch that is not full is worked on before anyone waits for more:
+what nobody waits for is not left uncommitted.
 
     backlog   take 1 │ work 1          │ work 2            │ work 3
                      │ take 2          │ commit 1, take 3  │ commit 2, take 4
-    calm      take 1 │ work 1 │ commit 1 │ take 2 (waits)
+    calm      take 1 │ work 1 │ commit 1, take 2 (waits)
 
 Work may take as long as it likes: whoever waits for it stays a member of the group, paused. (Pausing discards
 what was fetched ahead, so a second passes first.)
@@ -49,7 +51,7 @@ class Batches:
             self._begin(records)
         if len(records) < most:
             done = [*done, *await self._worked()]
-        await self._commit(done)
+        self._consumer.commit_soon(done)
         return len(records)
 
     def dealt_with(self, records: Sequence[Record]) -> None:
@@ -57,9 +59,12 @@ class Batches:
         self._partly = records
 
     async def close(self) -> None:
-        """Wait for what is in work, commit it, and leave the group."""
+        """Wait for what is in work, commit it and whatever is owed, and leave the group."""
         try:
-            await self._commit(await self._worked())
+            await self._consumer.commit(await self._worked())
+        except UnavailableError as error:
+            # A replay of these batches changes nothing.
+            self._log.warning("commits are lost", reason=str(error))
         finally:
             await self._consumer.close()
 
@@ -80,16 +85,7 @@ class Batches:
                 self._consumer.pause()
                 await self._consumer.take(1, 0)
                 partly, self._partly = self._partly, ()
-                await self._commit(partly)
+                self._consumer.commit_soon(partly)
         self._consumer.resume()
         done, self._done, self._partly = self._done, (), ()
         return done
-
-    async def _commit(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
-        try:
-            await self._consumer.commit(records)
-        except UnavailableError as error:
-            # Still owed, and sent again by the next call; a replay of the batch would change nothing.
-            self._log.warning("commit is owed", reason=str(error))

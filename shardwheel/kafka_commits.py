@@ -66,9 +66,6 @@ class Commits:
             ):
                 self._wanted[place] = self._owed[place] = offset
 
-    def owes(self, places: Iterable[TopicPartition]) -> bool:
-        return any(place in self._owed for place in places)
-
     def confirm(self, place: TopicPartition, offset: int) -> None:
         if self._owed.get(place) == offset:
             del self._owed[place]

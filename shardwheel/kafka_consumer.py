@@ -93,6 +93,9 @@ class KafkaConsumer:
     async def commit(self, records: Iterable[Record]) -> None:
         await self._in_thread(self._commit, offsets_after(records))
 
+    def commit_soon(self, records: Iterable[Record]) -> None:
+        self._commits.want(offsets_after(records))
+
     async def close(self) -> None:
         """A broker that is away delays this by seconds; then the end of the session does the rest."""
         if self._closed:
@@ -133,11 +136,11 @@ class KafkaConsumer:
         self._commits.want(offsets)
         give_up_at = time.monotonic() + self._limit_s
         wait_s = FIRST_CONFIRM_POLL_S
-        while self._commits.owes(offsets):
+        while self._commits.owed:
             self._ask_for_commit()
             self._keep(self._driver.poll(wait_s))
             wait_s = min(2 * wait_s, CONFIRM_POLL_S)
-            if time.monotonic() > give_up_at and self._commits.owes(offsets):
+            if time.monotonic() > give_up_at and self._commits.owed:
                 raise UnavailableError(
                     f"Kafka: no confirmation of a commit for {self._limit_s:g} s", maybe_applied=True
                 )
@@ -222,6 +225,11 @@ class KafkaConsumer:
 
     def _on_commit(self, error: confluent_kafka.KafkaError | None, places: list[_Place]) -> None:
         self._next_commit_at = 0.0
+        refused = error or next((place.error for place in places if place.error), None)
         for place in places:
             if error is None and place.error is None:
                 self._commits.confirm(TopicPartition(place.topic, place.partition), place.offset)
+        if refused is None:
+            self._ask_for_commit()  # What was wanted meanwhile: the poll that serves this may last.
+        else:
+            self._log.warning("a commit is owed", reason=str(refused))

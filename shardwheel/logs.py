@@ -17,20 +17,25 @@ from shardwheel.errors import UsageError
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
+# Never the local variables: among them are secrets, and what users sent.
+_TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
 
 def set_up_logs(level: str = "info", log_format: str = "", **context: Any) -> None:
     """Configure the process's logs; `context` is bound to every line."""
     if level not in _LEVELS:
         raise UsageError(f"log_level: {level!r} is not one of {', '.join(_LEVELS)}", field="log_level")
     pretty = log_format == "pretty" or (not log_format and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.processors.JSONRenderer()
+    if pretty:
+        renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if not pretty:
-        processors.append(structlog.processors.dict_tracebacks)
+        processors.append(structlog.processors.ExceptionRenderer(_TRACEBACKS))
     structlog.configure(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

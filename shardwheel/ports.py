@@ -97,10 +97,14 @@ class Consumer(Protocol):
     async def commit(self, records: Iterable[Record]) -> None:
         """Commit the offsets after these records. Of each topic partition the largest counts.
 
-        Returns once the broker has stored them. Those of a topic partition that has meanwhile gone to
-        another member are dropped quietly: that member reads them again, and the claim drops the repeats.
-        After `UnavailableError` (the time limit passed) they are still owed, and sent again by later calls.
+        Returns once the broker has stored them, and whatever was owed before. Those of a topic partition
+        that has meanwhile gone to another member are dropped quietly: that member reads them again, and the
+        claim drops the repeats. After `UnavailableError` (the time limit passed) they are still owed, and
+        sent again by later calls.
         """
+
+    def commit_soon(self, records: Iterable[Record]) -> None:
+        """As `commit`, but nobody waits: sent with the next call, and again until it is stored."""
 
     @property
     def gaps(self) -> frozenset[TopicPartition]:

@@ -15,6 +15,7 @@ from shardwheel.credentials import credential_in
 from shardwheel.destinations import STRICT, CallbackRules, require_callback
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.ids import id_of
+from shardwheel.misfits import misfit_of
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -119,9 +120,8 @@ def _refusal(error: msgspec.ValidationError) -> UsageError:
     if "missing required field" in text:
         field = text.split("`")[1]
         return UsageError(f"{field}: is missing; every job names its task", field=field)
-    problem, _, path = text.partition(" - at `$.")
-    field = path.rstrip("`").split("[")[0] or "body"
-    return UsageError(f"{field}: {problem[0].lower()}{problem[1:]}", field=field)
+    field, problem, remedy = misfit_of(error, JobPosting)
+    return UsageError(f"{field}: {problem}; {remedy}", field=field)
 
 
 def _check_texts(posting: JobPosting) -> None:
@@ -176,7 +176,7 @@ def _check_numbers(posting: JobPosting) -> None:
     )
     for field, value, least, most in ranges:
         if not least <= value <= most:
-            refuse(field, f"{value:g} is out of range", f"give {least:g} to {most:g}")
+            refuse(field, f"{value:.12g} is out of range", f"give {least:.12g} to {most:.12g}")
 
 
 def _check_parents(posting: JobPosting, parents: list[str]) -> None:

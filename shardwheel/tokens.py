@@ -10,6 +10,7 @@ new one can be used while tokens of the former ones are still about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ LONGEST_TOKEN = 8_192
 LONGEST_TENANT = 200
 # Two machines' clocks may differ a little.
 LEEWAY_S = 5
+LAST_S = 253_402_300_799
+_STORABLE = re.compile("[^\\0\\ud800-\\udfff]*")
 REQUIRED = ["exp", "iss", "aud", "tenant", "role"]
 
 Keys = Mapping[str, Any]
@@ -141,9 +144,9 @@ def _key_of(kid: object, keys: Keys) -> Any:
 
 def _caller(claims: Mapping[str, Any]) -> Caller:
     tenant, name, tasks = claims["tenant"], claims.get("sub", "token"), claims.get("tasks")
-    if not isinstance(tenant, str) or not 1 <= len(tenant) <= LONGEST_TENANT or "\0" in tenant:
+    if not _is_name(tenant) or not tenant:
         raise BadTokenError("the token's tenant is not a name")
-    if not isinstance(name, str) or len(name) > LONGEST_TENANT or "\0" in name:
+    if not _is_name(name):
         raise BadTokenError("the token's sub is not a name")
     if tasks is not None and not (isinstance(tasks, list) and all(isinstance(task, str) for task in tasks)):
         raise BadTokenError("the token's tasks are not a list of names")
@@ -151,4 +154,11 @@ def _caller(claims: Mapping[str, Any]) -> Caller:
         role = role_of(claims["role"])
     except UsageError as error:
         raise BadTokenError(f"the token's {error}") from error
-    return Caller(tenant, role, name, None if tasks is None else frozenset(tasks), float(claims["exp"]))
+    # Before the year 10000: JSON knows numbers that no clock does.
+    expires_at_s = float(min(int(claims["exp"]), LAST_S))
+    return Caller(tenant, role, name, None if tasks is None else frozenset(tasks), expires_at_s)
+
+
+def _is_name(value: object) -> bool:
+    """What PostgreSQL can store: JSON lets lone surrogates and NUL pass."""
+    return isinstance(value, str) and len(value) <= LONGEST_TENANT and _STORABLE.fullmatch(value) is not None

@@ -92,7 +92,7 @@ class RunCalls(Calls):
     @listing
     def tasks(self) -> Listing[TaskType]:
         """The task types that jobs name, and those that something was set for."""
-        return Listing("/tasks", {}, TaskType, paged=False)
+        return Listing("/tasks", {}, TaskType)
 
     @method
     def pause_task(self, task: str) -> Script[TaskType]:

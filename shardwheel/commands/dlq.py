@@ -54,7 +54,8 @@ def list_(
 
 @verb(app)
 def show(at: Terminal, letter_id: Annotated[str, typer.Argument(help="The dead letter's id.")]) -> None:
-    """Show a dead letter with everything it carries: the job as it was, every attempt, the traceback.
+    """Show a dead letter: its attempts, the traceback, where it stood. With -o yaml or json everything that
+    it carries: the job as it was, the traceback of every attempt.
 
     Example:
 

@@ -143,11 +143,18 @@ class MemoryConsumer:
     async def commit(self, records: Iterable[Record]) -> None:
         self._require_open()
         await trio.lowlevel.checkpoint()
-        offsets = offsets_after(records)
-        self._follow_assignment()
-        self._commits.want(offsets)
-        if self._commits.owes(offsets):
+        self.commit_soon(records)
+        if self._commits.owed:
             await _within(self._server, self._limit_s, lambda: not self._server.away)
+            self._store_owed()
+        if self._commits.owed:
+            raise UnavailableError("Kafka: no confirmation of a commit", maybe_applied=True)
+
+    def commit_soon(self, records: Iterable[Record]) -> None:
+        self._require_open()
+        self._follow_assignment()
+        self._commits.want(offsets_after(records))
+        if not self._server.away:
             self._store_owed()
 
     def _store_owed(self) -> None:
@@ -156,8 +163,6 @@ class MemoryConsumer:
             self._server.commit(self._group, place, offset)
             if not self._server.lose_commit_answers:
                 self._commits.confirm(place, offset)
-        if self._commits.owed:
-            raise UnavailableError("Kafka: no confirmation of a commit", maybe_applied=True)
 
     def _follow_assignment(self) -> None:
         self._commits.revoke(self._member.revoked)

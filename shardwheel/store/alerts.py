@@ -19,6 +19,7 @@ from shardwheel.ids import text_of
 from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.page import id_of_cursor, number_of_cursor
 from shardwheel.store.sql import sql
+from shardwheel.times import END_MS, refuse
 
 _Connection = Connection[Any]
 
@@ -74,7 +75,10 @@ def cursor_of_alert(alert: Alert) -> str:
 def place_of_cursor(cursor: str) -> tuple[int, bytes]:
     """`before` of the next page."""
     opened, _, alert_id = cursor.partition("-")
-    return number_of_cursor(opened), id_of_cursor(alert_id)
+    opened_ms = number_of_cursor(opened)
+    if opened_ms >= END_MS:
+        refuse("cursor", f"{cursor!r:.80} is none of ours", "copy it as it was given")
+    return opened_ms, id_of_cursor(alert_id)
 
 
 def silence_of(conn: _Connection, alert_id: bytes) -> int | None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 from psycopg import Connection
 
 from shardwheel.destinations import STRICT, CallbackRules
-from shardwheel.ids import text_of
+from shardwheel.ids import id_of, text_of
 from shardwheel.output import shown_time
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.children import delete_child
+from shardwheel.store.idempotency import once_of_job
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import delete_job, edit_job, get_job, lock_job, pause_job, read_now_ms, resume_job
 from shardwheel.store.requests import backfill_job, trigger_once
@@ -96,14 +98,21 @@ def trigger(
     by: By,
     request_id: bytes,
     params: Mapping[str, Any] | None,
+    key: str | None = None,
 ) -> tuple[bytes, int]:
-    """The execution's id, and the partition that has it."""
+    """The execution's id, and the partition that has it. The same key is the same run."""
     job = _read(conn, tenant_id, job_id, by)
-    execution_id, is_new = trigger_once(conn, tenant_id, job_id, request_id, params)
-    after = {"execution_id": text_of(execution_id)} | ({} if params is None else {"params": params})
-    if is_new:
-        _record(conn, job, by.actor, "job.trigger", None, after)
-    return execution_id, job.partition
+
+    def make() -> str:
+        execution_id, is_new = trigger_once(conn, tenant_id, job_id, request_id, params)
+        after = {"execution_id": text_of(execution_id)} | ({} if params is None else {"params": params})
+        if is_new:
+            _record(conn, job, by.actor, "job.trigger", None, after)
+        return text_of(execution_id)
+
+    body = msgspec.json.encode(params, order="deterministic")
+    made = once_of_job(conn, tenant_id, key, ("trigger", job_id), body, make)
+    return id_of(made), job.partition
 
 
 def backfill(
@@ -113,13 +122,19 @@ def backfill(
     by: By,
     request_id: bytes,
     span: tuple[int, int],
+    key: str | None = None,
 ) -> tuple[int, int]:
-    """How many times the span holds, and the partition that will expand it."""
+    """How many times the span holds, and the partition that will expand it. The same key is the same one."""
     job = _read(conn, tenant_id, job_id, by)
-    count = backfill_job(conn, tenant_id, job_id, request_id, *span)
-    after = {"from": shown_time(span[0]), "to": shown_time(span[1]), "count": count}
-    _record(conn, job, by.actor, "job.backfill", None, after)
-    return count, job.partition
+
+    def make() -> int:
+        count = backfill_job(conn, tenant_id, job_id, request_id, *span)
+        after = {"from": shown_time(span[0]), "to": shown_time(span[1]), "count": count}
+        _record(conn, job, by.actor, "job.backfill", None, after)
+        return count
+
+    made = once_of_job(conn, tenant_id, key, ("backfill", job_id), msgspec.json.encode(span), make)
+    return int(made), job.partition
 
 
 def _locked(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:

@@ -16,7 +16,7 @@ from psycopg import Connection
 from shardwheel.dag import DagPosting
 from shardwheel.errors import ConflictError
 from shardwheel.execution import Resolved
-from shardwheel.ids import text_of
+from shardwheel.ids import id_of, text_of
 from shardwheel.job import JobState
 from shardwheel.store import dag_hands
 from shardwheel.store.alterations import By
@@ -25,7 +25,7 @@ from shardwheel.store.dag_reading import dag_of, get_dag, get_run, require_dag
 from shardwheel.store.dag_row import DagRow
 from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, resume_dag
 from shardwheel.store.execution_requests import cancel_on_record
-from shardwheel.store.idempotency import Stored, make_once
+from shardwheel.store.idempotency import Stored, make_once, once_of_job
 from shardwheel.store.jobs import get_job, lock_job
 from shardwheel.store.requests import trigger_once
 
@@ -97,15 +97,22 @@ def trigger(
     by: By,
     request_id: bytes,
     params: Mapping[str, Any] | None = None,
+    key: str | None = None,
 ) -> tuple[bytes, int]:
-    """The run's id, and the partition that has it."""
+    """The run's id, and the partition that has it. The same key is the same run."""
     dag = get_dag(conn, tenant_id, dag_id)
     _check_tasks(by, dag.definition)
-    run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id, params)
-    if is_new:
+
+    def make() -> str:
+        run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id, params)
         after = {"run_id": text_of(run_id)} | ({} if params is None else {"params": params})
-        _record(conn, tenant_id, dag_id, by, "dag.trigger", None, after)
-    return run_id, dag.job.partition
+        if is_new:
+            _record(conn, tenant_id, dag_id, by, "dag.trigger", None, after)
+        return text_of(run_id)
+
+    body = msgspec.json.encode(params, order="deterministic")
+    made = once_of_job(conn, tenant_id, key, ("trigger", dag_id), body, make)
+    return id_of(made), dag.job.partition
 
 
 def rerun(conn: _Connection, tenant_id: str, of: OfRun, by: By, keys: Sequence[str] | None) -> Resolved:

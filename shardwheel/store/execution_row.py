@@ -61,7 +61,8 @@ def attempt_as_read(row: Mapping[str, Any]) -> dict[str, Any]:
     """An attempt, from its row as JSON (PostgreSQL's own, whose times depend on the session's zone)."""
     kept = ("attempt", "outcome", "class", "message", "traceback", "worker", "slot_ms")
     times = ("started_at", "ended_at")
-    return {name: row.get(name) for name in kept} | {name: _in_utc(row.get(name)) for name in times}
+    own = {"id": str(row["attempt"])} | {name: row.get(name) for name in kept}
+    return own | {name: _in_utc(row.get(name)) for name in times}
 
 
 def time_or_none(at_ms: int | None) -> str | None:

@@ -90,6 +90,7 @@ def get_logs(
     get_execution(conn, tenant_id, execution_id)
     return [
         {
+            "id": f"{line.attempt}.{line.number}",
             "attempt": line.attempt,
             "number": line.number,
             "at": shown_time(line.at_ms),

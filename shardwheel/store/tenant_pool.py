@@ -19,7 +19,6 @@ import psycopg
 
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.store.call import Call
-from shardwheel.store.failures import one_line
 from shardwheel.store.link import Connection, Session
 from shardwheel.store.links import Links
 from shardwheel.store.sql import sql
@@ -58,7 +57,9 @@ class TenantPool:
                 return fn(connection, tenant_id, *args, **kwargs)
             except psycopg.DataError as error:
                 # A value passed every check of ours and is still none for PostgreSQL: it came from outside.
-                raise UsageError(f"a value can't be stored: {one_line(error)}; choose another") from error
+                raise UsageError(
+                    f"a value can't be stored: {error.diag.message_primary or error}; choose another"
+                ) from error
 
         if self._closed:
             raise UnavailableError("this process is stopping")

@@ -161,16 +161,17 @@ def resume(ask: Ask) -> Answered:
 
 @route("POST /jobs/{id}:trigger")
 def trigger(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"))
+    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(alterations.trigger, ask.tenant, ask.id, BY, *given)
-    return 202, {"execution_id": text_of(run_id), "job_id": text_of(ask.id)}
+    return 202, {"id": text_of(run_id), "execution_id": text_of(run_id), "job_id": text_of(ask.id)}
 
 
 @route("POST /jobs/{id}:backfill")
 def backfill(ask: Ask) -> Answered:
     span = parse_time(ask.body["from"], "from"), parse_time(ask.body["to"], "to")
-    count, _ = ask.engine.transact(alterations.backfill, ask.tenant, ask.id, BY, _request_id(ask), span)
-    return 202, {"job_id": text_of(ask.id), "count": count}
+    given = (_request_id(ask), span, ask.body["idempotency_key"])
+    count, _ = ask.engine.transact(alterations.backfill, ask.tenant, ask.id, BY, *given)
+    return 202, {"id": text_of(ask.id), "job_id": text_of(ask.id), "count": count}
 
 
 @route("GET /jobs/{id}/next")
@@ -213,7 +214,10 @@ def explain(ask: Ask) -> Answered:
 @route("GET /executions/{id}/logs")
 def logs(ask: Ask) -> Answered:
     lines = [line._asdict() for line in ask.engine.desk.lines.get(ask.id, [])]
-    shown = [line | {"at": shown_time(line.pop("at_ms"))} for line in lines]
+    shown = [
+        line | {"id": f"{line['attempt']}.{line['number']}", "at": shown_time(line.pop("at_ms"))}
+        for line in lines
+    ]
     attempt = ask.query.get("attempt")
     return 200, {"items": [line for line in shown if attempt in (None, line["attempt"])]}
 
@@ -228,7 +232,7 @@ def cancel(ask: Ask) -> Answered:
 @route("GET /tasks")
 def tasks(ask: Ask) -> Answered:
     found = ask.engine.transact(list_tasks, ask.tenant)
-    return 200, {"items": [task_row(task) for task in found], "next_cursor": None}
+    return ask.paged([task_row(task) for task in found])
 
 
 @route("POST /tasks/{name}:pause")
@@ -322,7 +326,7 @@ def resume_dag(ask: Ask) -> Answered:
 
 @route("POST /dags/{id}:trigger")
 def trigger_dag(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"))
+    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "dag_id": text_of(ask.id)}
 

@@ -173,6 +173,21 @@ async def test_a_group_goes_on_where_it_committed(rig: BusRig) -> None:
 
 
 @trio_test
+async def test_a_commit_that_nobody_waits_for_is_stored_while_takes_go_on(rig: BusRig) -> None:
+    with trio.fail_after(PATIENCE_S):
+        bus = rig.bus()
+        topic, group = await make_topic(bus, 1), unique("group")
+        await publish_all(bus, cycle(topic, range(10), 1))
+        consumer = bus.consumer(group, [topic])
+        records = await take(consumer, 10)
+        consumer.commit_soon(records[:4])
+        consumer.commit_soon(records)
+        while await bus.committed_offsets(group, [topic]) != {TopicPartition(topic, 0): 10}:
+            assert await consumer.take(7, TAKE_S) == []
+        await consumer.close()
+
+
+@trio_test
 async def test_takes_no_more_than_asked_for(rig: BusRig) -> None:
     with trio.fail_after(PATIENCE_S):
         bus = rig.bus()

@@ -13,6 +13,7 @@ import trio
 
 from shardwheel.errors import UnavailableError
 from shardwheel.job import Changes
+from shardwheel.kafka_commits import offsets_after
 from shardwheel.memory.bus import MemoryBus, MemoryConsumer, MemoryProducer
 from shardwheel.memory.kafka_server import MemoryKafka
 from shardwheel.memory.leases import MemoryEtcd, MemoryLeases
@@ -103,6 +104,13 @@ class GatedConsumer(MemoryConsumer):
     async def commit(self, records: Iterable[Record]) -> None:
         await self.gate.passed()
         await super().commit(records)
+
+    def commit_soon(self, records: Iterable[Record]) -> None:
+        """A stalled process asks the broker for nothing: what it owes goes out with its next call."""
+        if self.gate.is_shut:
+            self._commits.want(offsets_after(records))
+        else:
+            super().commit_soon(records)
 
 
 class GatedBus(MemoryBus):

@@ -135,6 +135,29 @@ async def test_a_commit_is_waited_for_in_short_waits_that_grow(drivers: list[Fak
 
 
 @trio_test
+async def test_what_nobody_waits_for_goes_out_with_the_next_take_and_its_answer_brings_the_rest(
+    drivers: list[FakeDriver],
+) -> None:
+    consumer, driver = make_consumer(drivers)
+    consumer.commit_soon([record(0, 4)])
+    assert await consumer.take(10, 0) == []
+    consumer.commit_soon([record(0, 5)])
+    assert await consumer.take(10, 0) == []
+    assert [[place.offset for place in asked] for asked in driver.asked] == [[5]]  # One at a time.
+    driver.events.append(lambda: driver.answer())
+    assert await consumer.take(10, 0) == []
+    assert [[place.offset for place in asked] for asked in driver.asked] == [[5], [6]]
+
+
+@trio_test
+async def test_waiting_for_a_commit_waits_for_what_was_owed_before(drivers: list[FakeDriver]) -> None:
+    consumer, _driver = make_consumer(drivers, limit_s=0)
+    consumer.commit_soon([record(0, 4)])
+    with pytest.raises(UnavailableError):
+        await consumer.commit([])
+
+
+@trio_test
 async def test_an_unanswered_commit_stays_owed_and_only_one_is_under_way(drivers: list[FakeDriver]) -> None:
     consumer, driver = make_consumer(drivers, limit_s=0)
     with pytest.raises(UnavailableError) as caught:

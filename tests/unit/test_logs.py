@@ -28,3 +28,22 @@ def test_pretty_on_demand_and_unknown_levels_refused(capsys: pytest.CaptureFixtu
     assert "seen" in capsys.readouterr().err
     with pytest.raises(UsageError, match="log_level"):
         set_up_logs("loud")
+
+
+@pytest.mark.parametrize("log_format", ["json", "pretty"])
+def test_a_traceback_shows_no_local_variable(capsys: pytest.CaptureFixture[str], log_format: str) -> None:
+    set_up_logs("info", log_format)
+
+    def fail(token: str) -> None:
+        raise RuntimeError(f"broken after {len(token)}")
+
+    try:
+        fail("hunter2-in-a-local-variable")
+    except RuntimeError as error:
+        get_logger().error("a request failed", exc_info=error)
+    said = capsys.readouterr().err
+    assert "broken after" in said and "test_logs.py" in said and "hunter2" not in said.replace(SOURCE, "")
+
+
+# Source lines are shown; that one holds the word itself.
+SOURCE = 'fail("hunter2-in-a-local-variable")'

@@ -18,6 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from shardwheel.errors import BadTokenError, UsageError
 from shardwheel.roles import Role
 from shardwheel.tokens import (
+    LAST_S,
     LEEWAY_S,
     UnknownKeyError,
     Verifier,
@@ -125,12 +126,27 @@ def test_a_missing_claim(missing: str) -> None:
         {"tenant": "x" * 201},
         {"tasks": "email.send"},
         {"sub": "a\0b"},
+        # JSON knows what no database takes.
+        {"tenant": "\ud800"},
+        {"sub": "\udfff"},
     ],
     ids=str,
 )
 def test_a_wrong_claim(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadTokenError):
         HS.caller_of(make_token(SECRET, claims(**wrong)), KEYS)
+
+
+def test_a_token_that_never_runs_out_does_within_what_clocks_know() -> None:
+    assert HS.caller_of(make_token(SECRET, claims(exp=10**400)), KEYS).expires_at_s == LAST_S
+
+
+@pytest.mark.parametrize("part_of", [0, 1])
+def test_a_token_of_ten_thousand_brackets(part_of: int) -> None:
+    parts = [part({"alg": "HS256", "kid": key_name(SECRET)}), part(claims()), "AAAA"]
+    parts[part_of] = base64.urlsafe_b64encode(b"[" * 5_000).rstrip(b"=").decode()
+    with pytest.raises(BadTokenError):
+        HS.caller_of(".".join(parts), KEYS)
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b", "a.b.c", "....", "e30.e30.", "\0", "ü.ü.ü", "x" * 9000])

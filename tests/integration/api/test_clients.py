@@ -131,6 +131,12 @@ def test_task_types_and_dead_letters(api: Rig, client: Driver, request: pytest.F
     assert client.redrive_all(task="mail").done == 1
 
 
+def test_all_task_types_are_there_however_many_pages_they_fill(client: Driver) -> None:
+    names = [f"type {number:03}" for number in range(230)]
+    client.create_jobs([{"task": name, "delay": "1h"} for name in names])
+    assert [task.id for task in client.tasks() if task.id.startswith("type ")] == names
+
+
 def test_the_cluster(api: Rig, client: Driver, request: pytest.FixtureRequest) -> None:
     api.view = api.cluster.view()
     assert FIRST in [shard.id for shard in client.shards()]

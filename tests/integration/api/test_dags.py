@@ -153,6 +153,8 @@ def test_a_trigger_answers_with_the_run_and_the_same_key_with_the_same_run(api: 
     run_id = first.json()["run_id"]
     assert first.json() == {"id": run_id, "run_id": run_id, "dag_id": dag["id"]}
     assert api.call("POST", f"{path}:trigger", {"idempotency_key": "one"}).json()["run_id"] == run_id
+    other = api.call("POST", f"{path}:trigger", {"idempotency_key": "one", "params": {"n": 1}})
+    assert (other.status_code, other.json()["error"]["field"]) == (409, "idempotency_key")
     assert [entry[0] for entry in audit(api, dag["id"])] == ["dag.trigger", "dag.create"]
     assert api.call("POST", f"{path}:trigger", {}).json()["run_id"] != run_id
     waiting = api.call("GET", f"{path}/runs/{run_id}").json()

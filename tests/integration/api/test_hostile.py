@@ -259,3 +259,57 @@ def test_an_error_says_nothing_about_the_token(api: Rig) -> None:
     answer = api.client.get(f"{PREFIX}/jobs", headers={"authorization": f"Bearer {secretive}"})
     assert answer.status_code == 401 and secretive not in answer.text
     assert json.loads(answer.text)["error"]["code"] == "unauthenticated"
+
+
+@pytest.mark.parametrize("number", ["256", "-1", "9" * 5_000, "\u0663", "1e1", "%00"])
+def test_a_partition_that_is_none(api: Rig, number: str) -> None:
+    answer = api.call("POST", f"/partitions/{number}:move", {"to": "x"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400 if number == "%00" else 404, "id")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/tasks/%00:pause", {}, "name"),
+        ("POST", "/dead-letters:discard", {"task": "\0"}, "task"),
+        ("GET", "/alerts?cursor=99999999999999999-00000000-0000-0000-0000-000000000000", None, "cursor"),
+    ],
+)
+def test_what_no_database_takes_is_refused_by_name(
+    api: Rig, method: str, path: str, body: Any, field: str
+) -> None:
+    answer = api.call(method, path, body)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+    assert "PostgreSQL text" not in answer.text and "CONTEXT" not in answer.text
+
+
+def test_a_slash_inside_of_a_name(api: Rig) -> None:
+    api.job("slashes", task="reports/daily:all")
+    for path in ("/tasks/reports%2Fdaily:all:pause", "/tasks/reports%2fdaily%3Aall:resume"):
+        answer = api.call("POST", path, tenant="slashes")
+        assert (answer.status_code, answer.json()["id"]) == (200, "reports/daily:all"), answer.text
+
+
+def test_every_error_has_its_three_fields(api: Rig) -> None:
+    for method, path in (("GET", "/nope"), ("PUT", "/jobs"), ("GET", "/jobs/x"), ("GET", f"/jobs/{token()}")):
+        error = api.call(method, path).json()["error"]
+        assert list(error)[:3] == ["code", "message", "field"]
+
+
+def test_a_client_that_goes_away_is_no_error_of_ours(api: Rig, capfd: pytest.CaptureFixture[str]) -> None:
+    head = f"POST {PREFIX}/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token()}\r\n"
+    with plain_connection(api) as connection:
+        connection.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+    before = measured(api, "POST /jobs")
+    give_up_at_s = time.monotonic() + 60
+    while measured(api, "POST /jobs") == before:
+        assert time.monotonic() < give_up_at_s
+        with plain_connection(api) as connection:
+            connection.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+    assert "a request failed" not in "".join(capfd.readouterr())
+
+
+def measured(api: Rig, route: str) -> str:
+    """How many requests of a route were answered, as the metrics say."""
+    name = f'shardwheel_api_request_seconds_count{{route="{route}"}}'
+    return next(line for line in api.client.get("/metrics").text.splitlines() if line.startswith(name))

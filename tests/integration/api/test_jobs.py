@@ -138,7 +138,7 @@ def test_pause_resume_and_delete(api: Rig) -> None:
     for _ in range(2):
         paused = api.call("POST", f"{path}:pause")
         assert (paused.status_code, paused.json()["state"], paused.json()["next_at"]) == (200, "paused", None)
-    assert api.call("GET", f"{path}/next").json() == {"items": [], "fires_at": []}
+    assert api.call("GET", f"{path}/next").json() == {"items": [], "next_cursor": None, "fires_at": []}
     resumed = api.call("POST", f"{path}:resume", {"missed": "skip"})
     assert (resumed.json()["state"], resumed.json()["backfilled"]) == ("active", 0)
     assert len(api.call("GET", f"{path}/next?n=3").json()["items"]) == 3
@@ -184,6 +184,32 @@ def test_a_trigger_by_key_is_one_run(api: Rig) -> None:
     items = api.call("GET", f"{path}/executions?origin=trigger").json()["items"]
     assert len(items) == 2
     msgspec.convert(items, list[views.ExecutionView])
+
+
+def test_a_trigger_by_key_at_the_same_time_is_one_run_and_other_params_are_refused(api: Rig) -> None:
+    path = f"/jobs/{api.job()['id']}"
+    body = {"params": {"n": 1}, "idempotency_key": "race"}
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: api.call("POST", f"{path}:trigger", body), range(16)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["execution_id"] for answer in answers}) == 1
+    assert len(api.call("GET", f"{path}/executions").json()["items"]) == 1
+    for params in ({"n": 2}, None):
+        other = api.call("POST", f"{path}:trigger", body | {"params": params})
+        assert (other.status_code, other.json()["error"]["field"]) == (409, "idempotency_key")
+    # Another job has keys of its own.
+    another = api.call("POST", f"/jobs/{api.job()['id']}:trigger", body)
+    assert another.status_code == 202
+
+
+def test_a_backfill_by_key_is_one_and_another_span_is_refused(api: Rig) -> None:
+    job = api.job(cron="0 * * * *")
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z", "idempotency_key": "fill"}
+    answers = [api.call("POST", f"/jobs/{job['id']}:backfill", span).json() for _ in range(2)]
+    assert answers == [{"id": job["id"], "job_id": job["id"], "count": 6}] * 2
+    other = api.call("POST", f"/jobs/{job['id']}:backfill", span | {"to": "2026-01-01T06:00:00Z"})
+    assert (other.status_code, other.json()["error"]["field"]) == (409, "idempotency_key")
+    assert len(audit(api, object_id=job["id"], action="job.backfill")) == 1
 
 
 def test_a_backfill_counts_the_times_of_its_span(api: Rig) -> None:

@@ -27,6 +27,7 @@ MISS = {
     "/dead-letters": ["task=other", "q=weekly", "state=discarded", "class=Other"],
     "/tasks": ["q=weekly"],
 }
+ANY_TEXT = ("/tasks", "/audit", "/shards", "/partitions", "/pools")
 OLD, NEW = quote("2026-01-01T00:00:00Z"), quote("2030-01-01T00:00:00Z")
 
 
@@ -73,9 +74,10 @@ def test_injection_into_sort_fields_and_offsets(api: Rig, route: Route) -> None:
 
 @pytest.mark.parametrize("route", PAGED, ids=lambda route: route.name)
 def test_a_cursor_that_is_none_of_ours(api: Rig, route: Route) -> None:
+    api.view = api.cluster.view()
     path = api.path(route.path, "cursors")
     for cursor in ("' OR 1=1 --", "0", "-1", "%", "x" * 201, "\0", "00000000-0000-0000-0000-00000000000g"):
         answer = api.call("GET", path, tenant="cursors", params={"cursor": cursor})
         # What any text may be is compared, never executed.
-        allowed: tuple[Any, ...] = (200, 400) if route.path in ("/tasks", "/audit") else (400,)
+        allowed: tuple[Any, ...] = (200, 400) if route.path in ANY_TEXT else (400,)
         assert answer.status_code in allowed, (cursor, answer.text)

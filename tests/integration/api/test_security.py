@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from shardwheel.api.app import PREFIX
+from shardwheel.api.remembered import KEPT_S
 from shardwheel.tokens import key_name
-from tests.integration.api.rig import SECRET, Rig
+from tests.integration.api.rig import SECRET, Rig, served
 
 pytestmark = pytest.mark.servers
 GOOD: dict[str, Any] = {"tenant": "acme", "role": "admin", "iss": "shardwheel", "aud": "shardwheel"}
@@ -161,3 +162,18 @@ def test_a_change_shows_at_once_and_to_nobody_else(api: Rig) -> None:
         assert api.call("GET", path, tenant="thief").status_code == 404
         assert api.call(method, path + verb, body, tenant="cached").json()["state"] == state
         assert api.call("GET", path, tenant="cached").json()["state"] == state
+
+
+def test_a_change_by_another_process_shows_within_a_second(api: Rig) -> None:
+    """Two API processes on one database: the other one's cache is half a second old at most."""
+    with served(api.dsn) as other:
+        job = api.job("processes")
+        path = f"/jobs/{job['id']}"
+        assert other.call("GET", path, tenant="processes").json()["state"] == "active"
+        assert api.call("POST", f"{path}:pause", tenant="processes").status_code == 200
+        asked = other.call("GET", path, tenant="processes").json()["state"]
+        give_up_at_s = time.monotonic() + 60
+        while asked != "paused":
+            assert time.monotonic() < give_up_at_s
+            asked = other.call("GET", path, tenant="processes").json()["state"]
+        assert KEPT_S <= 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import jwt
@@ -74,6 +76,64 @@ async def test_a_key_set_from_an_address() -> None:
         with pytest.raises(UnavailableError):
             await read_keys(Settings(jwt_algorithm="ES256", jwks=f"http://{address}/none"))
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def odd_server(head: bytes, piece: bytes) -> AsyncIterator[Settings]:
+    """Says this head to whoever comes, and then this piece again and again; nothing: it hangs."""
+
+    async def say(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stream.send_all(head)
+            while piece:
+                await stream.send_all(piece)
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, host="127.0.0.1"), say, 0)
+        port = listener.socket.getsockname()[1]
+        yield Settings(jwt_algorithm="ES256", jwks=f"http://127.0.0.1:{port}/keys")
+        nursery.cancel_scope.cancel()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n"
+
+
+async def _hangs(head: bytes) -> None:
+    async with odd_server(head, b"") as settings:
+        with pytest.raises(UnavailableError, match="out of reach"):
+            await read_keys(settings)
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", HEAD + b"{"], ids=["nothing", "head", "body"])
+def test_an_address_that_hangs(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyring, "FETCH_LIMIT_S", 0.05)
+    trio.run(_hangs, head)
+
+
+@trio_test
+async def test_an_address_that_drips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte in time, and never an end: what is limited is all of it."""
+    monkeypatch.setattr(keyring, "FETCH_LIMIT_S", 0.05)
+    monkeypatch.setattr(keyring, "LARGEST_BYTES", 1 << 60)
+    async with odd_server(HEAD.replace(b"10000000", b"1" + b"0" * 15), b" ") as settings:
+        with pytest.raises(UnavailableError, match="out of reach"):
+            await read_keys(settings)
+
+
+@trio_test
+async def test_an_address_that_answers_ten_megabytes() -> None:
+    async with odd_server(HEAD, b" " * 65_536) as settings:
+        with pytest.raises(UnavailableError, match="more than 1048576 bytes"):
+            await read_keys(settings)
+
+
+@trio_test
+async def test_an_address_that_redirects() -> None:
+    elsewhere = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/keys\r\ncontent-length: 0\r\n\r\n"
+    async with odd_server(elsewhere, b"") as settings:
+        with pytest.raises(UnavailableError, match="302"):
+            await read_keys(settings)
 
 
 @trio_test
