@@ -40,7 +40,7 @@ class DagTaskBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
 
 
 class DagBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A DAG as posted: all but `tasks` may be left out, or null. Without a schedule only a trigger runs it."""
+    """A DAG as posted: all but `tasks` may be left out or null. Without a schedule only a trigger runs it."""
 
     tasks: Annotated[list[DagTaskBody], Meta(description="Edges without a cycle.", min_length=1)]
     name: Annotated[str, Meta(description="For people.", max_length=200)] | None = ""
