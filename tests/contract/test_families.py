@@ -210,7 +210,7 @@ async def test_a_task_of_a_dag_may_be_a_parent(rig: LoopRig, clock: MockClock | 
     [
         ({"parents": ["no id"]}, "parents", "not a UUID"),
         ({"parents": [text_of(b"\x01" * 16)] * 2}, "parents", "twice"),
-        ({"parents": "x"}, "parents", "array"),
+        ({"parents": "x"}, "parents", "give a list"),
         ({"cron": "* * * * *"}, "cron", "no schedule of its own"),
         ({"every": "5s"}, "every", "no schedule of its own"),
         ({"delay": 1}, "delay", "no schedule of its own"),

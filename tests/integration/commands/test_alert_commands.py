@@ -60,7 +60,7 @@ def test_a_job_is_explained_changed_and_filled(shardctl: Shardctl) -> None:
     with pytest.raises(UsageError, match="no time in that span"):
         shardctl("job", "backfill", job, "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z")
     span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T05:00:00Z")
-    assert shardctl("job", "backfill", job, *span) == {"job_id": job, "count": 5}
+    assert shardctl("job", "backfill", job, *span) == {"id": job, "job_id": job, "count": 5}
     shardctl("job", "pause", job)
     assert shardctl("job", "next", job) == []
     assert shardctl("explain", job)["reason"] == "paused"

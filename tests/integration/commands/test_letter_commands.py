@@ -165,6 +165,7 @@ def test_the_logs_of_an_execution_by_attempt(shardctl: Commands) -> None:
     assert [line["text"] for line in lines] == ["try 1", "try 2"]
     (line,) = shardctl("execution", "logs", execution, "--attempt", "2", "-o", "json").value["items"]
     assert line == {
+        "id": "2.1",
         "attempt": 2,
         "number": 1,
         "at": "2026-11-18T12:00:00.000Z",
