@@ -22,9 +22,8 @@ from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 LOOK_S = 1.0
 LIMIT_S = 0.5
-# A shard reads its changes at each poke: a thousand jobs a second must not make it read a thousand times. But
-# whoever comes just after a poke waits for this long.
-PAUSE_S = 0.005
+# A shard reads its changes at each poke: a thousand jobs a second must not make it read a thousand times.
+PAUSE_S = 0.01
 
 
 class Asked:
