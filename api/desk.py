@@ -21,6 +21,8 @@ from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 UNLIMITED = Quota()
+# A commit costs several times as much; see `gather`.
+COMMIT_PAUSE_S = 0.002
 
 
 class Steered(NamedTuple):
@@ -96,7 +98,7 @@ def open_desk(
     door_tls: DoorTls = PLAIN_DOORS,
     lag: Callable[[str], int | None] = unknown_lag,
 ) -> Desk:
-    creations, readings = Gather(pool, create_all), Gather(pool, read_jobs)
+    creations, readings = Gather(pool, create_all, pause_s=COMMIT_PAUSE_S), Gather(pool, read_jobs)
     doors, telling = ShardDoors(door_tls), Telling(pool, look, is_stopping)
     remembered = Remembered(time.monotonic)
     return Desk(

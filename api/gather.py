@@ -34,10 +34,15 @@ class Gather(Generic[Item, Answer]):
         work: Callable[[Connection, str, Sequence[Item]], Sequence[Answer]],
         *,
         most: int = 100,
+        pause_s: float = 0.0,
     ) -> None:
+        """`pause_s`: how long a lane rests before its next transaction, for those who were answered just now
+        and ask again. Without it they would come right behind those who waited meanwhile, and half as many
+        would share each commit. Who finds nobody waiting does not pay it."""
         self._pool = pool
         self._work = work
         self._most = most
+        self._pause_s = pause_s
         self._waiting: defaultdict[str, deque[tuple[Item, asyncio.Future[Answer]]]] = defaultdict(deque)
         self._lanes: dict[str, asyncio.Task[None]] = {}
 
@@ -58,6 +63,8 @@ class Gather(Generic[Item, Answer]):
             while waiting:
                 batch = [waiting.popleft() for _ in range(min(len(waiting), self._most))]
                 await self._answer(tenant, batch)
+                if waiting:
+                    await asyncio.sleep(self._pause_s)
         finally:
             del self._lanes[tenant], self._waiting[tenant]
 

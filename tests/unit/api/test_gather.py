@@ -35,8 +35,8 @@ def double(_conn: Any, _tenant: str, items: Sequence[int]) -> list[int]:
     return [2 * item for item in items]
 
 
-def gathering(pool: SlowPool, most: int = 100) -> Gather[int, int]:
-    return Gather(cast(TenantPool, pool), double, most=most)
+def gathering(pool: SlowPool, most: int = 100, pause_s: float = 0.0) -> Gather[int, int]:
+    return Gather(cast(TenantPool, pool), double, most=most, pause_s=pause_s)
 
 
 async def ask_all(pool: SlowPool, gather: Gather[int, int], *asked: tuple[str, int]) -> list[Any]:
@@ -58,6 +58,26 @@ def test_the_first_goes_alone_and_those_behind_it_together() -> None:
         others = await ask_all(pool, gather, *[("a", number) for number in (2, 3, 4, 5)])
         assert (await first, others) == (2, [4, 6, 8, 10])
         assert pool.calls == [("a", [1]), ("a", [2, 3, 4]), ("a", [5])]
+
+    asyncio.run(main())
+
+
+def test_who_asks_again_shares_with_those_who_waited_meanwhile() -> None:
+    async def main() -> None:
+        pool = SlowPool()
+        gather = gathering(pool, pause_s=0.1)
+
+        async def asks_again() -> list[int]:
+            first = await gather.ask("a", 1)
+            for _ in range(10):  # On its way.
+                await asyncio.sleep(0)
+            return [first, await gather.ask("a", 3)]
+
+        again = asyncio.create_task(asks_again())
+        while not pool.calls:
+            await asyncio.sleep(0)
+        assert (await ask_all(pool, gather, ("a", 2)), await again) == ([4], [2, 6])
+        assert pool.calls == [("a", [1]), ("a", [2, 3])]
 
     asyncio.run(main())
 
