@@ -140,11 +140,12 @@ def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None
         raise UsageError(
             "--plot needs matplotlib, which is not installed: pip install 'shardwheel[plot]'", field="plot"
         ) from error
-    rows = (len(panels) + 1) // 2
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
     picture = Figure(figsize=(11, 3.8 * rows), layout="constrained")
     FigureCanvasAgg(picture)
     picture.suptitle(title)
-    for axes, panel in zip(picture.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
+    for axes, panel in zip(picture.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
         if isinstance(panel, Bars):
             _draw_bars(axes, panel)
         else:
