@@ -25,7 +25,7 @@ from shardwheel.store.held import release_paused, release_task, skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.settlement import settle_old_schedule
 from shardwheel.store.sql import is_few, sql
-from shardwheel.times import refuse
+from shardwheel.times import END_MS, refuse
 from shardwheel.timing import PostedTiming
 
 _Connection = Connection[Any]
@@ -163,6 +163,10 @@ def write_edit(
     if schedule_no != old.schedule_no:
         if old.state == JobState.ACTIVE:
             settle_old_schedule(conn, old, effective_from_ms, now_ms=now_ms, skip_as=None)
+        elif old.state == JobState.COMPLETED:
+            # Its times were over, and it is given others: they would never fire if it stayed so.
+            change = {"job_id": Uuid(old.job_id), "state": JobState.ACTIVE}
+            ((effective_from_ms,),) = conn.execute(sql("change_state"), change)
         if timing is not None:
             runs_before = _runs_before(old, effective_from_ms)
             limit_runs(conn, old.job_id, timing, effective_from_ms, runs_before=runs_before)
@@ -254,8 +258,13 @@ def limit_runs(
 
 
 def _runs_before(old: JobRow, effective_from_ms: int) -> int:
-    """How many of max_runs the old schedule used up in [its own, the new effective_from)."""
-    return old.timing.count_between(old.effective_from_ms - 1, effective_from_ms - 1)
+    """How many of max_runs are used up: by the old schedule in [its own, the new effective_from), and by those
+    before it, as the old one's last time tells, unless that is where something else ended it."""
+    since_ms = old.effective_from_ms - 1
+    used = old.timing.count_between(since_ms, effective_from_ms - 1)
+    if old.max_runs is None or old.last_ms is None or old.last_ms in (old.end_ms, END_MS - 1):
+        return used
+    return used + old.max_runs - old.timing.count_between(since_ms, old.last_ms)
 
 
 def _refuse_a_spent_once(conn: _Connection, old: JobRow, timing: PostedTiming, now_ms: int) -> None:

@@ -226,6 +226,25 @@ async def test_a_job_completes_when_the_floor_has_passed_its_last_time(
 
 
 @trio_test
+async def test_a_completed_job_that_is_given_other_times_is_active_again(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with scene(rig) as s:
+        job = await s.create(run_at="2026-01-01T00:00:00Z")
+        await s.store.settle([result_of(await s.running(job))])
+        await rig.set_floor(job.partition, job.effective_from_ms, job.effective_from_ms)
+        await s.store.sweep_completed(list(ALL), FIRST_ENDING)
+        loaded = await s.load()
+        assert (await rig.run(edit_job, "t", job.job_id, {"tags": ["a"]})).state == "completed"
+        edited = await rig.run(edit_job, "t", job.job_id, {"every": "1h", "max_runs": 2})
+        assert edited.state == "active"
+        fed = (await s.store.changes(list(ALL), loaded.snapshot)).jobs
+        assert [(entry.schedule_no, entry.active) for entry in fed] == [(edited.schedule_no, True)]
+        times = edited.timing.times_between(edited.effective_from_ms - 1, edited.effective_from_ms + 86_400_000)
+        assert len(list(times)) == 1  # One of two had run before.
+
+
+@trio_test
 async def test_a_time_out_counts_only_if_the_worker_lived_to_see_it(
     rig: LoopRig, clock: MockClock | None
 ) -> None:

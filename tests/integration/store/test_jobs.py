@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -48,6 +48,7 @@ def age(conn: Connection, job: JobRow, by_ms: int) -> JobRow:
         conn.execute(
             """UPDATE shardwheel.jobs SET effective_from = effective_from - %(by)s * interval '1 ms',
                       anchor_at = anchor_at - %(by)s * interval '1 ms',
+                      last_at = last_at - %(by)s * interval '1 ms',
                       start_at = start_at - %(by)s * interval '1 ms' WHERE job_id = %(job)s""",
             {"by": by_ms, "job": Uuid(job.job_id)},
         )
@@ -100,6 +101,20 @@ def test_max_runs_becomes_the_last_time_from_the_moment_it_takes_effect(conn: Co
     times = list(job.timing.times_between(job.effective_from_ms - 1, job.effective_from_ms + 3_600_000))
     assert len(times) == 3
     assert job.last_ms == times[-1]
+
+
+@pytest.mark.parametrize("between", [edit_job, pause_job])
+def test_max_runs_counts_over_every_state_of_the_schedule(
+    conn: Connection, between: Callable[..., JobRow]
+) -> None:
+    """Two of five have passed: three are left, however often somebody edits, pauses or resumes."""
+    job = age(conn, create(conn, every="10s", max_runs=5), 25_000)
+    between(conn, "t", job.job_id, *([{"every": "20s"}] if between is edit_job else []))
+    if between is pause_job:
+        resume_job(conn, "t", job.job_id)
+    for every in ("30s", "40s"):
+        job = edit_job(conn, "t", job.job_id, {"every": every})
+        assert job.timing.count_between(job.effective_from_ms - 1, job.effective_from_ms + 3_600_000) == 3
 
 
 def test_a_once_in_the_past_takes_effect_at_its_time_at_creation_only(conn: Connection) -> None:
