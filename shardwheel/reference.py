@@ -1,4 +1,5 @@
-"""The reference pages of docs/reference, made from the code: every command, route and metric, with its words.
+"""The reference pages of docs/reference, made from the code: every command, route, setting and metric, with its
+words.
 
     python -m shardwheel.reference docs/reference       # what `make docs` does
 
@@ -25,14 +26,17 @@ from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
 from shardwheel.cli import app
 from shardwheel.commands.late import whole
+from shardwheel.setting_words import GROUPS
+from shardwheel.settings import RANGES, Settings
 
 Command = TyperCommand | TyperGroup
+_DEFAULTS = msgspec.structs.asdict(Settings())
 MADE = "<!-- Made by `make docs` from the code: edit that instead. -->"
 
 
 def pages() -> dict[str, str]:
     """All pages by their file's name."""
-    made = {"cli.md": _cli(), "api.md": _api(), "metrics.md": _metrics()}
+    made = {"cli.md": _cli(), "api.md": _api(), "settings.md": _settings(), "metrics.md": _metrics()}
     return {name: f"{MADE}\n" + "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
@@ -73,7 +77,8 @@ def _name(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
+    members = getattr(parameter.type_descriptor.annotation, "__members__", {})
+    choices = [member.value for member in members.values()]
     default = getattr(parameter.default, "value", parameter.default)
     parts = [
         " ".join((parameter.help or "").split()),
@@ -105,6 +110,31 @@ def _facts(route: Route) -> Iterator[str]:
 
 def _json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _settings() -> Iterator[str]:
+    yield "# Settings\n"
+    yield "[settings.md](../settings.md) says where they are written. In the environment each is `SHARDWHEEL_` and its"
+    yield "name in capitals: `zone` is `SHARDWHEEL_ZONE`."
+    for group, words in GROUPS.items():
+        yield f"\n## {group}\n"
+        yield "| key | default | what it is |\n|---|---|---|"
+        for names, what in words.items():
+            keys = names.split()
+            shown = ", ".join(f"`{key}`" for key in keys)
+            defaults = ", ".join(dict.fromkeys(_default(key) for key in keys))
+            yield f"| {shown} | {defaults} | {_cell(what)}{_range(keys)} |"
+
+
+def _default(key: str) -> str:
+    value = _DEFAULTS[key]
+    text = ",".join(value) if isinstance(value, tuple) else str(value if value or value == 0 else "")
+    return f"`{text}`" if text else ""
+
+
+def _range(keys: list[str]) -> str:
+    least, most = RANGES.get(keys[0], (0, 0)) if len(keys) == 1 else (0, 0)
+    return f" ({least:,} to {most:,})" if most else ""
 
 
 def _metrics() -> Iterator[str]:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -124,6 +124,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
         return Keep(*(timedelta(days=count) for count in days))
 
+
+RANGES: Final[dict[str, tuple[int, int]]] = {
+    "topic_partitions": (1, 256),
+    "lease_ttl_s": (2, 60),
+    "isolation_limit_s": (1, 3600),
+    "leave_limit_s": (0, 600),
+    "standbys": (0, 1),
+    "isolated_children": (1, 10_000),
+    "callback_limit_h": (0, 168),
+    # Longer than Kafka keeps a fire: a row that is gone too early would let a repeated fire run again.
+    "keep_succeeded_d": (KAFKA_RETENTION_D + 2, 3650),
+    "keep_failed_d": (KAFKA_RETENTION_D + 2, 3650),
+    "keep_dead_letters_d": (1, 3650),
+    "keep_audit_d": (1, 3650),
+    "keep_deleted_jobs_d": (1, 3650),
+    "tenant_submissions_per_s": (0, 1_000_000),
+    "tenant_active_jobs": (0, 1_000_000_000),
+    "tenant_params_bytes": (0, 65_536),
+    "tenant_dag_tasks": (0, 10_000),
+    "alert_oldest_due_s": (1, 86_400),
+    "alert_horizon_age_s": (1, 86_400),
+    "alert_floor_age_s": (1, 86_400),
+}
 
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 
@@ -241,7 +264,7 @@ def _require_known(name: str, where: str) -> None:
     if name in _FIELDS:
         return
     near = difflib.get_close_matches(name, _FIELDS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "see docs/settings.md for the list"
+    hint = f"did you mean {near[0]!r}?" if near else "see docs/reference/settings.md for the list"
     raise UsageError(f"{where}: there is no such setting; {hint}", field=name)
 
 
@@ -252,29 +275,7 @@ def _field_of(error: msgspec.ValidationError) -> str | None:
 
 
 def _check(settings: Settings) -> None:
-    limits = {
-        "topic_partitions": (1, 256),
-        "lease_ttl_s": (2, 60),
-        "isolation_limit_s": (1, 3600),
-        "leave_limit_s": (0, 600),
-        "standbys": (0, 1),
-        "isolated_children": (1, 10_000),
-        "callback_limit_h": (0, 168),
-        # Longer than Kafka keeps a fire: a row that is gone too early would let a repeated fire run again.
-        "keep_succeeded_d": (KAFKA_RETENTION_D + 2, 3650),
-        "keep_failed_d": (KAFKA_RETENTION_D + 2, 3650),
-        "keep_dead_letters_d": (1, 3650),
-        "keep_audit_d": (1, 3650),
-        "keep_deleted_jobs_d": (1, 3650),
-        "tenant_submissions_per_s": (0, 1_000_000),
-        "tenant_active_jobs": (0, 1_000_000_000),
-        "tenant_params_bytes": (0, 65_536),
-        "tenant_dag_tasks": (0, 10_000),
-        "alert_oldest_due_s": (1, 86_400),
-        "alert_horizon_age_s": (1, 86_400),
-        "alert_floor_age_s": (1, 86_400),
-    }
-    for name, (least, most) in limits.items():
+    for name, (least, most) in RANGES.items():
         value = getattr(settings, name)
         if not least <= value <= most:
             raise UsageError(f"{name}: {value} is out of range; give {least} to {most}", field=name)

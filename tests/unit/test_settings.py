@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from shardwheel.errors import UsageError
 from shardwheel.posting import parse_posting
-from shardwheel.settings import Settings, load_settings
+from shardwheel.settings import load_settings
 
 
 def test_flags_beat_environment_beats_file_beats_stack(tmp_path: Path) -> None:
@@ -70,39 +68,6 @@ def test_a_file_with_an_unknown_key_a_wrong_type_or_no_toml_is_refused(tmp_path:
             load_settings(file=file)
     with pytest.raises(UsageError, match="no such file"):
         load_settings(file=tmp_path / "absent.toml")
-
-
-def test_the_page_of_settings_names_each_one() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    table = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
-    assert set(re.findall(r"`(\w+)`", table)) == set(Settings.__struct_fields__)
-
-
-# Where the code has an empty one (or an address), and the page says what follows from it.
-IN_WORDS = {
-    "results_bootstrap": "the jobs' Kafka",
-    "results_settings": "the jobs' Kafka",
-    "http_port": "any",
-    "cache": "`~/.cache/shardwheel`",
-    "log_format": "by the terminal",
-    "alert_pagerduty_url": "PagerDuty's own",
-}
-
-
-def test_the_page_of_settings_has_each_default() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    shown: dict[str, str] = {}
-    for names, default in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) ?\| ", page, re.MULTILINE):
-        keys = re.findall(r"\w+", names)
-        several = default.split(", ")
-        values = several if len(several) == len(keys) else [default] * len(keys)
-        shown |= dict(zip(keys, (value.strip("`") for value in values), strict=True))
-    assert {name: value.strip("`") for name, value in IN_WORDS.items()}.items() <= shown.items()
-    for field in msgspec.structs.fields(Settings):
-        if field.name not in IN_WORDS:
-            default = "" if field.default is msgspec.NODEFAULT else field.default
-            text = ",".join(default) if isinstance(default, tuple) else str(default)
-            assert shown[field.name] == text, field.name
 
 
 def test_without_a_secret_no_job_may_ask_for_callbacks() -> None:
