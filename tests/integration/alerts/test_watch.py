@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 import trio
@@ -362,3 +364,11 @@ def test_what_is_to_be_told_is_found_without_a_look_at_all_that_is_over(migrated
     assert "alerts_open" in plan
     assert "alerts_age" in plan
     assert "Seq Scan on alerts" not in plan
+
+
+def test_the_runbooks_statement_finds_who_holds_the_horizon_back(migrated_database: str) -> None:
+    (statement,) = re.findall("`(SELECT .*?)`", rules()["horizon_age"].remedy)
+    with psycopg.connect(migrated_database) as holder, psycopg.connect(migrated_database) as looker:
+        assert holder.info.backend_pid not in [row[0] for row in looker.execute(statement.encode())]
+        holder.execute("SELECT pg_current_xact_id()")
+        assert holder.info.backend_pid in [row[0] for row in looker.execute(statement.encode())]
