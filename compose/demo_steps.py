@@ -19,7 +19,7 @@ from shardwheel.compose.dev import RunningStack
 from shardwheel.etcd import Etcd
 from shardwheel.kafka import Kafka
 from shardwheel.store.migrate import schema_state
-from shardwheel.topics import job_topics
+from shardwheel.topics import job_topics, result_topics
 
 HEALTH_LIMIT_S = 60.0
 
@@ -61,7 +61,9 @@ async def etcd(stack: RunningStack) -> list[Finding]:
 async def kafka(stack: RunningStack) -> list[Finding]:
     """Kafka answers, and every topic is there."""
     settings = stack.settings
-    names = [spec.name for spec in job_topics(settings.topic_partitions)]
+    n = settings.topic_partitions
+    names = [spec.name for spec in (*job_topics(n), *result_topics(n))]
+    # The demo's results are in the same Kafka.
     offsets = await Kafka(settings.kafka_bootstrap, settings.kafka_settings, limit_s=10).end_offsets(names)
     found = {place.topic for place in offsets}
     detail = f"{len(found)} of {len(names)}, {len(offsets)} topic partitions"
