@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 
 import pytest
 
 from shardwheel.reference import pages as reference_pages
 from tests.command_lines import invocations, problem_of, spelled_out
-from tests.pages import ROOT, blocks_of, inline_commands, pages
+from tests.pages import FENCED, ROOT, blocks_of, inline_commands, pages
 from tests.shell import pattern_of, plain
 
 PAGES = pages()
@@ -120,3 +122,66 @@ def test_what_a_terminal_shows_is_what_the_page_shows(page: str, terminal: str, 
 )
 def test_a_line_that_is_not_understood(line: str, problem: str) -> None:
     assert [one.startswith(f"{line}: {problem}") for one in problems([line])] == [True] * bool(problem)
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.M)
+
+
+def anchor_of(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+def test_a_link_leads_somewhere(page: str) -> None:
+    lost = []
+    for link in LINK.findall(FENCED.sub("", (ROOT / page).read_text())):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if "://" in link:
+            continue
+        if not target.exists():
+            lost.append(link)
+        elif anchor and anchor not in map(anchor_of, HEADING.findall(FENCED.sub("", target.read_text()))):
+            lost.append(link)
+    assert lost == []
+
+
+def test_every_page_is_within_two_links_of_the_readme() -> None:
+    def named_in(page: str) -> set[str]:
+        links = (link.partition("#")[0] for link in LINK.findall((ROOT / page).read_text()))
+        near = ((ROOT / page).parent / link for link in links if link.endswith(".md") and "://" not in link)
+        return {str(path.resolve().relative_to(ROOT)) for path in near}
+
+    first = named_in("README.md")
+    reached = first.union(*(named_in(page) for page in first))
+    assert {page for page in PAGES if "decisions" not in page} - reached == {"README.md"}
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    """In its tables a row's later names stand in the folder of the one before, or in any room."""
+    missing = []
+    for row in re.findall(r"^\| (`[^|]*) \|", PAGES["docs/architecture.md"], re.M):
+        for name in re.findall(r"`([\w/*.]+\.(?:py|sql)|\w+/)`", row):
+            found = [*ROOT.glob(name), *ROOT.glob(f"shardwheel/{name}"), *ROOT.glob(f"*/{name}")]
+            found += ROOT.glob(f"shardwheel/*/{name}")
+            if not found:
+                missing.append(name)
+    assert missing == []
+
+
+PYTHON = [
+    pytest.param(block.body, id=f"{page}-{number}")
+    for page, text in PAGES.items()
+    for number, block in enumerate(blocks_of(page, text))
+    if block.language == "python"
+]
+
+
+@pytest.mark.parametrize("body", PYTHON)
+def test_python_on_a_page_is_python_and_imports_what_there_is(body: str) -> None:
+    tree = ast.parse(body.replace("): ...", "):\n    ..."))
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    for node in names:
+        module = importlib.import_module(node.module or "")
+        assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
