@@ -54,12 +54,16 @@ except (ValueError, LookupError):
 """
 # `wait_for FIELD COMMAND…`: the field of its answer, as soon as there is one.
 # `wait_until WORDS COMMAND…`: till it shows them.
+# `freeze ROLE`, `thaw ROLE`: a process of `shardctl dev` answers nobody, and does again.
 PRELUDE = """
 again() { for _ in {1..600}; do "$@" && return; sleep 0.1; done; return 1; }
 asked() { "${@:2}" -o json 2>/dev/null | field "$1"; }
 shown() { "${@:2}" 2>&1 | grep -- "$1" >/dev/null; }
 wait_for() { again asked "$@"; }
 wait_until() { again shown "$@"; }
+pid_of() { shardctl dev status | awk -v id="$1" '$1 == id { print $2 }'; }
+freeze() { kill -STOP $(pid_of "$1"); }
+thaw() { kill -CONT $(pid_of "$1"); }
 set -o pipefail
 """
 

@@ -1,4 +1,5 @@
-"""docs/operations.md, command by command, on three real shards; and what the commands answer when refused."""
+"""docs/operations.md, rebalance.md and upgrade.md, command by command, on three real shards; and what the
+commands answer when refused."""
 
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.servers
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 180.0
 JOBS = 300
+PAGES = ("docs/operations.md", "docs/rebalance.md", "docs/upgrade.md")
 
 
 class Answer(NamedTuple):
@@ -120,7 +122,7 @@ def shards(
     found.close()
 
 
-def test_every_command_of_the_operations_page(shards: Shards) -> None:
+def test_every_command_of_the_pages_for_operators(shards: Shards) -> None:
     with psycopg.connect(shards.environment["SHARDWHEEL_POSTGRES_DSN"]) as conn:
         create_jobs(conn, "default", [parse_posting({"task": "t", "every": "1h"})] * JOBS)
     for _ in range(3):
@@ -128,11 +130,12 @@ def test_every_command_of_the_operations_page(shards: Shards) -> None:
     shards.wait_level(3)
     check_refusals(shards)
     ran = 0
-    for block in blocks_of("operations.md", (ROOT / "docs" / "operations.md").read_text()):
-        for step in block.steps:
-            run_line(shards, step.command, service=block.stays)
-            ran += 1
-    assert ran >= 17
+    for page in PAGES:
+        for block in blocks_of(page, (ROOT / page).read_text()):
+            for step in block.steps:
+                run_line(shards, step.command, service=block.stays)
+                ran += 1
+    assert ran >= 25
     # Two were added, one was stopped: those that are left own all of it.
     shards.wait_level(len([process for process in shards.processes if process.poll() is None]))
 

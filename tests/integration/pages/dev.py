@@ -13,8 +13,8 @@ from pathlib import Path
 from shardwheel.compose import process
 from shardwheel.compose.postgres import binaries
 from shardwheel.compose.stack import Stack, running_stack
-from tests.pages import ROOT
-from tests.shell import LIMIT_S
+from tests.pages import ROOT, blocks_of, pages
+from tests.shell import LIMIT_S, Shell, Walk
 
 COLUMNS = 100
 KEPT = {"SHARDWHEEL_CACHE"}
@@ -49,3 +49,16 @@ def dev_running(home: Path, variables: dict[str, str], *arguments: str) -> Itera
             dev.wait(LIMIT_S)
         finally:
             dev.kill()
+
+
+def walk_through(page: str, folder: Path, variables: dict[str, str], *, least: int) -> None:
+    """Every command of a page, in one shell; `least` so many there are, or the page was not read well."""
+    blocks = list(blocks_of(page, pages()[page]))
+    shell = Shell(folder, variables)
+    try:
+        walk = Walk(shell)
+        for block in blocks:
+            walk.walk(block)
+        assert walk.steps == sum(len(block.steps) for block in blocks if not block.not_run) >= least
+    finally:
+        shell.close()

@@ -9,13 +9,14 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from tests.integration.pages.dev import dev_running, environment
+from tests.integration.pages.test_lost_servers import LOST
 from tests.pages import blocks_of, pages
 from tests.servers import hasty_postgres, started
 from tests.shell import Shell, Walk, shardctl_ready
 
 pytestmark = pytest.mark.servers
-# These have a test with a stack of their own: three shards; one that the page itself starts.
-ELSEWHERE = {"docs/operations.md", "docs/start.md"}
+# These have tests of their own: on three shards, on a stack that the page itself starts, on servers that are lost.
+ELSEWHERE = {f"docs/{name}.md" for name in ("operations", "rebalance", "upgrade", "start", "deploy", *LOST)}
 PAGES = {
     page: blocks
     for page, text in pages().items()
@@ -40,7 +41,7 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 def new_server(
     tmp_path_factory: pytest.TempPathFactory, variables: dict[str, str]
 ) -> Iterator[dict[str, str]]:
-    """Where docs/recovery.md restores to."""
+    """Where docs/backup.md restores to."""
     password = urlsplit(variables["DSN"]).password or ""
     with started(hasty_postgres(tmp_path_factory.mktemp("new-server"))) as server:
         here = f"postgresql://postgres:{quote(password)}@{server.address}"
@@ -54,7 +55,7 @@ def new_server(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page(page: str, variables: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    more = request.getfixturevalue("new_server") if page == "docs/recovery.md" else {}
+    more = request.getfixturevalue("new_server") if page == "docs/backup.md" else {}
     shell = Shell(tmp_path, variables | more)
     try:
         walk = Walk(shell)

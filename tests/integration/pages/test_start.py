@@ -6,24 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.pages.dev import environment
-from tests.pages import blocks_of, pages
-from tests.shell import Shell, Walk, shardctl_ready
+from tests.integration.pages.dev import environment, walk_through
+from tests.shell import shardctl_ready
 
 pytestmark = pytest.mark.servers
-PAGE = "docs/start.md"
 
 
 def test_a_newcomer(tmp_path: Path) -> None:
-    blocks = list(blocks_of(PAGE, pages()[PAGE]))
     home = tmp_path / "home"
     home.mkdir()
     with shardctl_ready(home) as bin_folder:
-        shell = Shell(tmp_path, environment(bin_folder, home))
-        try:
-            walk = Walk(shell)
-            for block in blocks:
-                walk.walk(block)
-            assert walk.steps == sum(len(block.steps) for block in blocks if not block.not_run) > 15
-        finally:
-            shell.close()
+        walk_through("docs/start.md", tmp_path, environment(bin_folder, home), least=16)
