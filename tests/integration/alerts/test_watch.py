@@ -368,7 +368,8 @@ def test_what_is_to_be_told_is_found_without_a_look_at_all_that_is_over(migrated
 
 def test_the_runbooks_statement_finds_who_holds_the_horizon_back(migrated_database: str) -> None:
     (statement,) = re.findall("`(SELECT .*?)`", rules()["horizon_age"].remedy)
-    with psycopg.connect(migrated_database) as holder, psycopg.connect(migrated_database) as looker:
+    looking = psycopg.connect(migrated_database, autocommit=True)
+    with psycopg.connect(migrated_database) as holder, looking as looker:
         assert holder.info.backend_pid not in [row[0] for row in looker.execute(statement.encode())]
         holder.execute("SELECT pg_current_xact_id()")
         assert holder.info.backend_pid in [row[0] for row in looker.execute(statement.encode())]
