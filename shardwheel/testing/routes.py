@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -154,14 +153,14 @@ def pause(ask: Ask) -> Answered:
 
 @route("POST /jobs/{id}:resume")
 def resume(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("missed", "skip"))
+    given = (ask.body.get("missed", "skip"), ask.body["idempotency_key"])
     _, count = ask.engine.transact(alterations.resume, ask.tenant, ask.id, BY, *given)
     return 200, ask.job() | {"backfilled": count}
 
 
 @route("POST /jobs/{id}:trigger")
 def trigger(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
+    given = (ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "execution_id": text_of(run_id), "job_id": text_of(ask.id)}
 
@@ -169,7 +168,7 @@ def trigger(ask: Ask) -> Answered:
 @route("POST /jobs/{id}:backfill")
 def backfill(ask: Ask) -> Answered:
     span = parse_time(ask.body["from"], "from"), parse_time(ask.body["to"], "to")
-    given = (_request_id(ask), span, ask.body["idempotency_key"])
+    given = (span, ask.body["idempotency_key"])
     count, _ = ask.engine.transact(alterations.backfill, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(ask.id), "job_id": text_of(ask.id), "count": count}
 
@@ -181,10 +180,6 @@ def next_times(ask: Ask) -> Answered:
     after_ms = max(ask.engine.now_ms, job.effective_from_ms) - 1
     times = job.timing.times_between(after_ms, END_MS - 1) if job.state == "active" else iter(())
     return 200, {"items": [shown_time(time_ms) for time_ms in islice(times, int(ask.query.get("n", 10)))]}
-
-
-def _request_id(ask: Ask) -> bytes:
-    return blake2b(ask.body["idempotency_key"].encode(), digest_size=16).digest()
 
 
 # --- executions, task types, dead letters ----------------------------------------------------------------
@@ -326,7 +321,7 @@ def resume_dag(ask: Ask) -> Answered:
 
 @route("POST /dags/{id}:trigger")
 def trigger_dag(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
+    given = (ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "dag_id": text_of(ask.id)}
 
