@@ -171,6 +171,13 @@ def test_exit_codes(shardctl: Shardctl, status: int, code: int) -> None:
     assert (answer.code, answer.errors) == (code, "words")
 
 
+def test_who_can_not_be_reached_is_named(shardctl: Shardctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardwheel.commands.calling.RETRY_S", 0.0)
+    answer = shardctl("task", "list", SHARDWHEEL_API_URL="http://127.0.0.1:1")
+    assert answer.code == 5
+    assert "http://127.0.0.1:1, from the environment" in answer.errors and "doctor" in answer.errors
+
+
 def test_an_id_that_would_lead_elsewhere_is_refused(shardctl: Shardctl) -> None:
     for some_id in ("", ".", ".."):
         assert shardctl("job", "delete", some_id, "--yes").code == 2
