@@ -69,11 +69,20 @@ def _fits(item: dict[str, Any], name: str, word: Any) -> bool:
             return word in item["tags"]
         case "q":
             return word.lower() in f"{item['name']} {item.get('task', '')}".lower()
+        case "parent":
+            return word in (item["parents"] or ())
         case "from":
-            return bool(parse_time(item["scheduled_at"], name) >= parse_time(word, name))
+            return _time_of(item) >= parse_time(word, name)
         case "to":
-            return bool(parse_time(item["scheduled_at"], name) < parse_time(word, name))
+            return _time_of(item) < parse_time(word, name)
+    if name not in item:
+        raise UsageError(f"{name}: is no filter in shardwheel.testing: try that on a real API", field=name)
     return bool(item[name] == word)
+
+
+def _time_of(item: dict[str, Any]) -> int:
+    """By which the API filters: when it was made, if that is told, else its scheduled time."""
+    return parse_time(item.get("created_at") or item["scheduled_at"], "time")
 
 
 Route = Callable[[Ask], Answered]
