@@ -10,8 +10,8 @@ from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.metrics import tell_run_ends
-from shardwheel.store import letter_requests
 from shardwheel.partition import PARTITIONS
+from shardwheel.store import letter_requests
 from shardwheel.store.audit import Actor
 from shardwheel.store.letter_requests import (
     AT_ONCE,
