@@ -193,8 +193,9 @@ def _by_settings(limits: Limits) -> tuple[Rule, ...]:
             limits.horizon_age_s * 10,
             "Shard {subject}'s horizon has been held back for {value:,.0f} s by an open transaction (limit "
             "{limit:g} s).",
-            "Find and end it, as a superuser: `SELECT pid, datname, xact_start, query FROM pg_stat_activity WHERE "
-            "backend_xid IS NOT NULL ORDER BY xact_start` has those of every database; also `pg_prepared_xacts`.",
+            "Find and end it, as a superuser: `SELECT pid, datname, xact_start, query FROM pg_stat_activity "
+            "WHERE backend_xid IS NOT NULL ORDER BY xact_start` has those of every database; also "
+            "`pg_prepared_xacts`.",
         ),
         Rule(
             "floor_age",

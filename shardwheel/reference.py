@@ -1,4 +1,4 @@
-"""The reference pages of docs/reference, made from the code: every command, route, setting and metric, with its
+"""The reference pages of docs/reference, made from the code: commands, routes, settings, metrics, with their
 words.
 
     python -m shardwheel.reference docs/reference       # what `make docs` does
@@ -114,8 +114,8 @@ def _json(value: Any) -> str:
 
 def _settings() -> Iterator[str]:
     yield "# Settings\n"
-    yield "[settings.md](../settings.md) says where they are written. In the environment each is `SHARDWHEEL_` and its"
-    yield "name in capitals: `zone` is `SHARDWHEEL_ZONE`."
+    yield "[settings.md](../settings.md) says where they are written. In the environment each is"
+    yield "`SHARDWHEEL_` and its name in capitals: `zone` is `SHARDWHEEL_ZONE`."
     for group, words in GROUPS.items():
         yield f"\n## {group}\n"
         yield "| key | default | what it is |\n|---|---|---|"

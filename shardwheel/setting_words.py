@@ -48,8 +48,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Tokens": {
         "secret": "signs tokens (HS256); at least 32 characters; `shardctl dev` makes one",
         "former_secrets": (
-            "a list: tokens signed with these are still accepted, for a change of the secret without a "
-            "gap"
+            "a list: tokens signed with these are still accepted, for a change of the secret without a gap"
         ),
         "jwt_algorithm": (
             "the one algorithm that tokens may use: HS256 (by `secret`), RS256 or ES256 (by `jwks`)"
@@ -104,8 +103,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         ),
         "alert_pagerduty_url": "where events in the form of PagerDuty's Events API v2 go",
         "alert_scrape": (
-            "more `host:port` doors whose `/metrics` the alerts read; those of shards and workers are "
-            "known"
+            "more `host:port` doors whose `/metrics` the alerts read; those of shards and workers are known"
         ),
         "alert_oldest_due_s": (
             "an alert when something due so long ago is not yet fired; critical at ten times that"

@@ -263,8 +263,8 @@ def limit_runs(
 
 
 def _runs_before(old: JobRow, effective_from_ms: int) -> int:
-    """How many of max_runs are used up: by the old schedule in [its own, the new effective_from), and by those
-    before it, as the old one's last time tells, unless that is where something else ended it."""
+    """How many of max_runs are used up: by the old schedule in [its own, the new effective_from), and by
+    those before it, as the old one's last time tells, unless something else set that."""
     since_ms = old.effective_from_ms - 1
     used = old.timing.count_between(since_ms, effective_from_ms - 1)
     if old.max_runs is None or old.last_ms is None or old.last_ms in (old.end_ms, END_MS - 1):

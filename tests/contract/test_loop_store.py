@@ -240,7 +240,9 @@ async def test_a_completed_job_that_is_given_other_times_is_active_again(
         assert edited.state == "active"
         fed = (await s.store.changes(list(ALL), loaded.snapshot)).jobs
         assert [(entry.schedule_no, entry.active) for entry in fed] == [(edited.schedule_no, True)]
-        times = edited.timing.times_between(edited.effective_from_ms - 1, edited.effective_from_ms + 86_400_000)
+        times = edited.timing.times_between(
+            edited.effective_from_ms - 1, edited.effective_from_ms + 86_400_000
+        )
         assert len(list(times)) == 1  # One of two had run before.
 
 

@@ -1,4 +1,4 @@
-"""The pages for lost servers, each walked through while its server is lost: frozen, or failed over to a replica."""
+"""The pages for lost servers, each walked through while its server is frozen, or a replica promoted."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.servers import hasty_postgres, started
 from tests.shell import Shell, Walk, shardctl_ready
 
 pytestmark = pytest.mark.servers
-# These have tests of their own: on three shards, on a stack that the page itself starts, on servers that are lost.
+# These have tests of their own: on three shards, on what the page itself starts, on servers that are lost.
 ELSEWHERE = {f"docs/{name}.md" for name in ("operations", "rebalance", "upgrade", "start", "deploy", *LOST)}
 PAGES = {
     page: blocks
