@@ -53,6 +53,7 @@ async def get(ask: Ask) -> Reply:
 
 async def redrive(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.RedriveBody)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
 
     def work(conn: Connection, tenant_id: str) -> bytes:
@@ -73,6 +74,7 @@ async def discard(ask: Ask) -> Reply:
 
 async def redrive_by_filter(ask: Ask) -> Reply:
     ask.refuse_limited("a redrive by filter")
+    await ask.desk.quotas.admit_wish(ask.tenant)
     return await _deal(ask, redrive_some)
 
 
