@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shardwheel.client.answers import (
+from shardwheel.client.calls import Calls, part, words
+from shardwheel.client.cluster_answers import (
     Alert,
     AuditEntry,
     Automatic,
@@ -15,7 +16,6 @@ from shardwheel.client.answers import (
     SteeredShard,
     Wheel,
 )
-from shardwheel.client.calls import Calls, part, words
 from shardwheel.client.method import Listing, listing, method
 from shardwheel.client.posted import Duration, Time
 from shardwheel.client.script import Script

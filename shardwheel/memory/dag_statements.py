@@ -1,4 +1,4 @@
-"""The statements of DAG runs: twins of the dag_*.sql files."""
+"""The statements of DAG runs: twins of the .sql files of the same names."""
 
 from __future__ import annotations
 
@@ -12,30 +12,18 @@ from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.dag_rows import (
     DAG_COUNTERS,
     DAG_EDGES,
-    DAG_FANS,
     DAG_PUT_OFF,
     DAG_RUNS,
     DAG_TASKS,
     DAG_VERSIONS,
     DagCounter,
     DagEdge,
-    DagFan,
     DagRun,
     DagTask,
     DagVersion,
 )
-from shardwheel.memory.rows import (
-    DEAD_LETTERS,
-    EXECUTIONS,
-    JOBS,
-    UNFINISHED,
-    Execution,
-    put_execution,
-    whole_now_ms,
-)
+from shardwheel.memory.rows import EXECUTIONS, JOBS, UNFINISHED, Execution, put_execution, whole_now_ms
 from shardwheel.memory.transaction import Transaction
-
-_SKIPPED_FOR_OTHERS = ("upstream_failed", "upstream_skipped", "run_failed")
 
 
 def versions_of(transaction: Transaction, dag_id: bytes) -> list[DagVersion]:
@@ -180,7 +168,7 @@ def dag_add(transaction: Transaction, given: Given) -> list[Any]:
             attempt=1 if old is None else old.attempt + 1,
             dag_run_id=run_id,
             item_no=None if item_no < 0 else item_no,
-            params=params or _params_of(transaction, run, task_id),
+            params=params or params_of(transaction, run, task_id),
             started_ms=transaction.server.now_ms() if state == "running" else None,
         )
         put_execution(transaction, row)
@@ -188,7 +176,7 @@ def dag_add(transaction: Transaction, given: Given) -> list[Any]:
     return made
 
 
-def _params_of(transaction: Transaction, run: DagRun, task_id: bytes) -> str | None:
+def params_of(transaction: Transaction, run: DagRun, task_id: bytes) -> str | None:
     """A task's params with those of its run's trigger over them; None: it has its job's."""
     if run.params is None:
         return None
@@ -227,15 +215,6 @@ def dag_end_tasks(transaction: Transaction, given: Given) -> list[Any]:
     return ended
 
 
-@statement("dag_reopen")
-def dag_reopen(transaction: Transaction, given: Given) -> list[Any]:
-    row: Execution = transaction.get(EXECUTIONS, given["run_id"])
-    if row.dag_run_id is not None or row.state not in ("succeeded", "dead", "cancelled"):
-        return []
-    put_execution(transaction, row._replace(state="running", reason=None))
-    return [Written()]
-
-
 @statement("dag_stop")
 def dag_stop(transaction: Transaction, given: Given) -> list[Any]:
     stopped = []
@@ -261,88 +240,3 @@ def dag_ask_to_stop(transaction: Transaction, given: Given) -> list[Any]:
     for row in running:
         put_execution(transaction, row._replace(asked_to_stop=True))
     return running
-
-
-@statement("dag_open_fan")
-def dag_open_fan(transaction: Transaction, given: Given) -> list[Any]:
-    run_id, task_id, items = given["run_id"], given["task_id"], given["items"]
-    transaction.put(DAG_FANS, (run_id, task_id), DagFan(run_id, task_id, items, items))
-    return [Written()]
-
-
-@statement("dag_fan_down")
-def dag_fan_down(transaction: Transaction, given: Given) -> list[Any]:
-    touched = {}
-    names = ("run_ids", "task_ids", "failed", "skipped")
-    for run_id, task_id, failed, skipped in zip(*(given[name] for name in names), strict=True):
-        fan: DagFan | None = transaction.get(DAG_FANS, (run_id, task_id))
-        if fan is None:
-            continue
-        fan = fan._replace(
-            open_items=fan.open_items - 1,
-            failed_items=fan.failed_items + failed,
-            skipped_items=fan.skipped_items + skipped,
-        )
-        transaction.put(DAG_FANS, (run_id, task_id), fan)
-        touched[run_id, task_id] = (run_id, task_id, *fan[3:])
-    return list(touched.values())
-
-
-@statement("dag_fan_source")
-def dag_fan_source(transaction: Transaction, given: Given) -> list[Any]:
-    run: DagRun = transaction.get(DAG_RUNS, given["run_id"])
-    own = transaction.get(JOBS, given["task_id"]).row.params
-    params = (_params_of(transaction, run, given["task_id"]) or msgspec.json.encode(own).decode()).encode()
-    edges = edges_of(transaction, given["dag_id"], given["version"])
-    (parent_id,) = [edge.parent_id for edge in edges if edge.child_id == given["task_id"]]
-    parent: DagTask = transaction.get(DAG_TASKS, (given["dag_id"], given["version"], parent_id))
-    rows = [row for row in executions_of(transaction, given["run_id"]) if row.job_id == parent_id]
-    rows.sort(key=lambda row: -1 if row.item_no is None else row.item_no)
-    return [(params, parent.fan_out, row.item_no, row.output) for row in rows]
-
-
-@statement("dag_requeue")
-def dag_requeue(transaction: Transaction, given: Given) -> list[Any]:
-    run_id, again = given["run_id"], []
-    fans = {task.task_id for task in tasks_of(transaction, given["dag_id"], given["version"]) if task.fan_out}
-    open_fans = {
-        row.job_id
-        for row in executions_of(transaction, run_id)
-        if row.item_no is None and row.state in ("dead", "cancelled", "running")
-    }
-    opened: Counter[bytes] = Counter()
-    for row in executions_of(transaction, run_id):
-        if row.item_no is not None and row.job_id not in open_fans:
-            continue
-        is_skipped = row.state == "skipped" and row.reason in _SKIPPED_FOR_OTHERS
-        if not is_skipped and row.state not in ("dead", "cancelled"):
-            continue
-        if transaction.get(DAG_PUT_OFF, (run_id, row.job_id, number_of(row))) is not None:
-            continue
-        is_meant = row.job_id in given["task_ids"] or row.execution_id in given["execution_ids"]
-        if not (given["all"] or (is_skipped and row.item_no is None) or is_meant):
-            continue
-        changed = _again(transaction, row, given, row.item_no is None and row.job_id in fans)
-        put_execution(transaction, changed)
-        opened[row.job_id] += row.item_no is not None
-        if changed.state == "queued":
-            transaction.put(DEAD_LETTERS, (row.execution_id, row.attempt), None)
-        again.append((row.execution_id, changed.state))
-    for task_id, number in opened.items():
-        fan = transaction.get(DAG_FANS, (run_id, task_id))
-        if fan is not None and number:
-            open_items, failed_items = max(fan.open_items, 0) + number, max(fan.failed_items - number, 0)
-            transaction.put(
-                DAG_FANS, (run_id, task_id), fan._replace(open_items=open_items, failed_items=failed_items)
-            )
-    return again
-
-
-def _again(transaction: Transaction, row: Execution, given: Given, is_fan: bool) -> Execution:
-    row = row._replace(failures=0, crashes=0, asked_to_stop=False)
-    if is_fan and transaction.get(DAG_FANS, (given["run_id"], row.job_id)) is not None:
-        return row._replace(state="running", reason=None)
-    if is_fan or (row.state == "skipped" and row.item_no is None):
-        return row._replace(state="skipped", reason="pending_again")
-    due_ms = whole_now_ms(transaction) + given["wait_ms"]
-    return row._replace(state="queued", reason=None, attempt=row.attempt + 1, due_ms=due_ms)

@@ -45,8 +45,8 @@ def load_waiting(transaction: Transaction, given: Given) -> list[Any]:
 
 @statement("feed")
 def feed(transaction: Transaction, given: Given) -> list[Any]:
-    """Jobs, waiting executions and the snapshot, each in columns of their own."""
-    since, ((text, xmin),) = given["since"], snapshot(transaction, {})
+    """Jobs, waiting executions and the snapshot, with whose it is, each in columns of their own."""
+    since, (place,) = given["since"], snapshot(transaction, {})
     jobs = [_entry(job) for job in _jobs(transaction, given) if not is_visible(job.changed_xid, since)]
     waiting = [
         _waiting(transaction, row)
@@ -54,10 +54,11 @@ def feed(transaction: Transaction, given: Given) -> list[Any]:
         if not is_visible(row.changed_xid or 0, since)
     ]
     no_job, no_wait = (None,) * len(JobEntry._fields), (None,) * len(WaitingExecution._fields)
+    no_place = (None,) * (len(place) + len(Identity._fields))
     return [
-        *((*job, *no_wait, None, None) for job in jobs),
-        *((*no_job, *one, None, None) for one in waiting),
-        (*no_job, *no_wait, text, str(xmin)),
+        *((*job, *no_wait, *no_place) for job in jobs),
+        *((*no_job, *one, *no_place) for one in waiting),
+        (*no_job, *no_wait, *map(str, (*place, *transaction.server.identity))),
     ]
 
 

@@ -34,7 +34,9 @@ from shardwheel.job import Changes
 from shardwheel.limits import Tally, TaskName, WorkerCard
 from shardwheel.memory import (
     claim_statements,
+    dag_again_statements,
     dag_definition_statements,
+    dag_fan_statements,
     dag_hand_statements,
     dag_put_off_statements,
     dag_statements,
@@ -79,7 +81,9 @@ T = TypeVar("T")
 # Imported for the statements that they register.
 STATEMENT_MODULES = (
     claim_statements,
+    dag_again_statements,
     dag_definition_statements,
+    dag_fan_statements,
     dag_hand_statements,
     dag_put_off_statements,
     dag_statements,

@@ -7,6 +7,9 @@ xmin: every change with a smaller xid has been handed out.
     load            → snapshot A, all active jobs and waiting executions
     changes(A)      → snapshot B, what A could not see
     changes(B)      → snapshot C, …
+
+A snapshot means something to the PostgreSQL that it is of, and to no other: after a fail-over a connection
+may still lead to the former primary, where nothing changes any more.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from shardwheel.errors import UnavailableError
 from shardwheel.job import Changes, JobEntry, WaitingExecution
+from shardwheel.ports import Identity
 from shardwheel.store.bulk import read_rows
 from shardwheel.store.sql import sql
 from shardwheel.store.stream import Items
@@ -39,16 +44,22 @@ def load(conn: Connection[Any], partitions: Sequence[int]) -> Items[Changes]:
         yield Changes([], [WaitingExecution._make(row) for row in rows], snapshot, horizon_xid)
 
 
-def changes(conn: Connection[Any], partitions: Sequence[int], since: str) -> Changes:
-    """What changed in these partitions since the snapshot, and the snapshot to go on from."""
+def changes(
+    conn: Connection[Any], partitions: Sequence[int], since: str, of: Identity | None = None
+) -> Changes:
+    """What changed in these partitions since the snapshot, and the snapshot to go on from. `of`: which
+    PostgreSQL is asked; another one's answer is none."""
     parameters = {"partitions": list(partitions), "since": since}
     rows = conn.execute(sql("feed"), parameters, binary=True, prepare=True).fetchall()
-    ((snapshot, horizon_xid),) = (row[_SNAPSHOT] for row in rows if row[_SNAPSHOT][0] is not None)
+    ((snapshot, *numbers),) = (row[_SNAPSHOT] for row in rows if row[_SNAPSHOT][0] is not None)
+    horizon_xid, *identity = map(int, numbers)
+    if of is not None and Identity(*identity) != of:
+        raise UnavailableError("the change feed's connection leads to another PostgreSQL than the others")
     return Changes(
         _entries(row[_JOB] for row in rows if row[_JOB][0] is not None),
         [WaitingExecution._make(row[_WAITING]) for row in rows if row[_WAITING][0] is not None],
         snapshot,
-        int(horizon_xid),
+        horizon_xid,
     )
 
 

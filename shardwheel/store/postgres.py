@@ -50,11 +50,13 @@ from shardwheel.wire import Fire, Result
 
 class PostgresStore:
     """`feed`: a pool for the change feed alone, where somebody waits for it. Whoever reads it again and again
-    then has a link whose server knows the tables and has the plan, and never waits for a link of others."""
+    then has a link whose server knows the tables and has the plan, and never waits for a link of others. But
+    nor does it notice when theirs break: so it is asked which PostgreSQL it leads to."""
 
     def __init__(self, pool: Pool, feed: Pool | None = None) -> None:
         self._pool = pool
         self._feed = feed or pool
+        self._identity: Identity | None = None
 
     # --- time and ownership --------------------------------------------------------------------------
 
@@ -62,7 +64,8 @@ class PostgresStore:
         return await self._pool.run(ownership.read_now_ms)
 
     async def identity(self) -> Identity:
-        return await self._pool.run(ownership.read_identity)
+        self._identity = await self._pool.run(ownership.read_identity)
+        return self._identity
 
     async def partitions(self, partitions: Sequence[int]) -> list[PartitionState]:
         return await self._pool.run(ownership.read_partitions, partitions)
@@ -87,7 +90,7 @@ class PostgresStore:
         return self._pool.stream(feed.load, partitions)
 
     async def changes(self, partitions: Sequence[int], since: str) -> Changes:
-        return await self._feed.run(feed.changes, partitions, since)
+        return await self._feed.run(feed.changes, partitions, since, self._identity)
 
     async def sweep_lost(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)

@@ -244,7 +244,7 @@ def stays_skipped() -> Sequence[Any]:
     requeue = STATEMENTS["dag_requeue"]
 
     def but_not_skipped(transaction: Transaction, given: Given) -> list[Any]:
-        with patch("shardwheel.memory.dag_statements._SKIPPED_FOR_OTHERS", ()):
+        with patch("shardwheel.memory.dag_again_statements._SKIPPED_FOR_OTHERS", ()):
             return requeue(transaction, given)
 
     return [statement_replaced("dag_requeue", but_not_skipped)]

@@ -12,8 +12,10 @@ import pytest
 import trio
 from trio.testing import trio_test
 
+from shardwheel.errors import UnavailableError
 from shardwheel.job import Changes
 from shardwheel.posting import parse_posting
+from shardwheel.store import ownership
 from shardwheel.store.feed import changes, load
 from shardwheel.store.jobs import create_jobs, edit_job, get_job, pause_job
 from shardwheel.store.pool import Pool
@@ -145,3 +147,25 @@ async def test_the_feed_waits_for_no_link_of_others(migrated_database: str) -> N
                     assert (await store.changes(ALL, "3:3:")).jobs == []
             finally:
                 done.set()
+
+
+@trio_test
+async def test_the_feed_believes_no_other_postgresql_than_the_one_that_owners_write_to(
+    migrated_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its link may outlive a fail-over that broke all others: what it says is of the former primary."""
+    async with (
+        Pool(migrated_database, name="t", size=1) as pool,
+        Pool(migrated_database, name="f", size=1) as feed,
+    ):
+        store = PostgresStore(pool, feed)
+        here = await store.identity()
+        assert (await store.changes(ALL, "3:3:")).jobs == []
+        elsewhere = here._replace(timeline=here.timeline + 1)
+        monkeypatch.setattr(ownership, "read_identity", lambda connection: elsewhere)
+        await store.identity()
+        with pytest.raises(UnavailableError, match="another PostgreSQL"):
+            await store.changes(ALL, "3:3:")
+        monkeypatch.undo()
+        await store.identity()
+        assert (await store.changes(ALL, "3:3:")).jobs == []
