@@ -90,11 +90,16 @@ def text(results: Path, name: str) -> str:
 def _section(name: str, run: dict[str, Any] | None, earlier: Path) -> str:
     title = f"## {_TITLES[name]}\n"
     if run is not None:
-        return title + _measured(name, run)
+        return title + _measured(name, run) + _said_of(name, earlier.parent)
     by_hand = earlier / f"{name}.md"
     if by_hand.exists():
         return f"{title}*No run is kept yet; an earlier figure:* {by_hand.read_text()}"
     return ""
+
+
+def _said_of(name: str, results: Path) -> str:
+    """What people found out about a run's figures, if somebody wrote it down."""
+    return f"\n{text(results, name)}" if (results / "texts" / f"{name}.md").exists() else ""
 
 
 def _measured(name: str, run: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused (conflict, u
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import typer
@@ -177,6 +178,8 @@ def exit_code_of(error: ShardwheelError) -> int:
 
 def main() -> None:
     """The console script: one line on standard error for what we raise on purpose, a traceback for a bug."""
+    # What is imported stays: to look through it for circles again and again took a tenth of a start.
+    gc.set_threshold(50_000, 10, 10)
     try:
         app()
     except ShardwheelError as error:

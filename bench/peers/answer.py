@@ -67,18 +67,47 @@ def _cell(held: dict[str, Any] | None, name: str) -> str:
 
 
 def ratios(report: Report) -> dict[str, dict[str, float]]:
-    """By peer and figure, how many times we are ahead."""
+    """By peer and figure, how many times we are ahead; below 1 we are behind. What either of the two has no
+    figure for is left out."""
     ours = next((one for one in report if one["peer"] == OURS), None)
     if ours is None:
         return {}
     found: dict[str, dict[str, float]] = {}
+    mine = _comparable(ours)
     for one in report:
-        for name, more_is_better in _PLAIN.values():
-            mine, theirs = ours.get(name), one.get(name)
-            if one is not ours and mine and theirs:
-                ratio = mine / theirs if more_is_better else theirs / mine
-                found.setdefault(one["peer"], {})[name] = round(ratio, 2)
+        if one is not ours:
+            for name, (theirs, more_is_better) in _comparable(one).items():
+                if name in mine:
+                    ratio = mine[name][0] / theirs if more_is_better else theirs / mine[name][0]
+                    found.setdefault(one["peer"], {})[name] = round(ratio, 2)
     return found
+
+
+def _comparable(entry: dict[str, Any]) -> dict[str, tuple[float, bool]]:
+    """Figure → its value, and whether more is better."""
+    plain = {
+        title.strip(): (entry.get(name), more)
+        for title, (name, more) in _PLAIN.items()
+        if name != "restart_s"  # Compared with as many held as the other one had.
+    }
+    held = {
+        f"{title}, {int(count):,} held": ((of_count or {}).get(name), False)
+        for count, of_count in entry["recurring"].items()
+        for title, name in zip(RECURRING_COLUMNS, _RECURRING, strict=True)
+        if name != "lateness_p50_ms"
+    }
+    return {title: (value, more) for title, (value, more) in (plain | held).items() if value}
+
+
+def ahead_table(report: Report) -> tuple[list[str], list[list[object]]]:
+    """A line a figure, a column a peer."""
+    found = ratios(report)
+    names = dict.fromkeys(name for of_peer in found.values() for name in of_peer)
+    rows: list[list[object]] = [
+        [name, *(figure(of_peer[name]) if name in of_peer else "–" for of_peer in found.values())]
+        for name in names
+    ]
+    return ["", *found], rows
 
 
 def reasons(report: Report) -> list[list[object]]:
@@ -87,6 +116,9 @@ def reasons(report: Report) -> list[list[object]]:
 
 def print_result(report: Report) -> None:
     print_table("The same work on each", columns(), rows_of(report))
+    peers, rows = ahead_table(report)
+    if rows:
+        print_table("How many times we are ahead", peers, rows)
     if any(one["recurring"] for one in report):
         titles = ["recurring jobs", "held", *RECURRING_COLUMNS]
         print_table("Recurring jobs held", titles, recurring_rows(report))

@@ -30,7 +30,8 @@ from shardwheel.store.migrate import migrate
 from shardwheel.tokens import tenant_token
 
 TASK: Final = "bench.peer"
-_ROLES: Final = ("shard", "worker", "results")
+# What a job's start needs; the others begin when these are up, since all compete for the same cores.
+_FIRST: Final = ("shard", "worker")
 _READY_S: Final = 60.0
 _UNFINISHED: Final = b"""
 SELECT count(*) FROM shardwheel.executions WHERE state IN ('queued', 'held', 'running', 'retry_wait')"""
@@ -76,10 +77,11 @@ class Ours(Peer):
             "SHARDWHEEL_SECRET": where.secret,
         }
         self._loop = Loop(self.place.folder, self.place.dsn, environment)
-        for role in _ROLES:
+        for role in _FIRST:
             self._loop.start(role)
-        self._loop.start("api", "--http-port", str(where.http_port))
         trio.run(until, servers, lambda view: is_settled(view, 1), "owning all partitions")
+        self._loop.start("results")
+        self._loop.start("api", "--http-port", str(where.http_port))
         _until_ready(f"http://{LOOPBACK}:{where.http_port}/api/v1/readyz")
 
     def _where(self) -> _Whereabouts:

@@ -208,9 +208,11 @@ class Run:
             self._deadline_s = time.monotonic() + self._size.limit_s
 
     def _warm_up(self) -> float:
-        """Some jobs that do not count; how long adding one of them takes."""
-        begun_s = time.monotonic()
-        self._call("add_once", [Once(_WARM + number, time.time() + 0.5) for number in range(_WARM_UP)])
+        """Some jobs that do not count, one after the other like those of `pace`: a batch would warm up
+        batches only. How long adding one of them takes."""
+        begun_s, first_s = time.monotonic(), time.time() + 0.5
+        dues = [first_s + number / self._size.pace_per_s for number in range(_WARM_UP)]
+        self._call("add_once", [Once(_WARM + number, due_s) for number, due_s in enumerate(dues)])
         per_job_s = (time.monotonic() - begun_s) / _WARM_UP
         self._wait(lambda: count_notes(self._notes) >= _WARM_UP, lambda: "warming up")
         return per_job_s

@@ -135,6 +135,30 @@ def test_the_table_tells_cannot_from_not_finished_and_from_not_asked() -> None:
 
 
 def test_ratios_say_how_many_times_we_are_ahead() -> None:
-    ours = {"peer": "shardwheel", "fire_per_s": 1_000.0, "lateness_p99_ms": 10.0}
-    other = {"peer": "other", "fire_per_s": 100.0, "lateness_p99_ms": 5.0, "restart_s": 3.0}
-    assert answer.ratios([ours, other]) == {"other": {"fire_per_s": 10.0, "lateness_p99_ms": 0.5}}
+    held = {"load_s": 2.0, "lateness_p50_ms": 1.0, "lateness_p99_ms": 30.0, "restart_s": 4.0}
+    ours = {
+        "peer": "shardwheel",
+        "fire_per_s": 1_000.0,
+        "lateness_p99_ms": 10.0,
+        "restart_s": 4.0,
+        "recurring": {"1000": held, "10000": held},
+    }
+    other = {
+        "peer": "other",
+        "fire_per_s": 100.0,
+        "lateness_p99_ms": 5.0,
+        "restart_s": 3.0,
+        "recurring": {"1000": held | {"load_s": 1.0, "lateness_p99_ms": 300.0}, "10000": None},
+    }
+    assert answer.ratios([ours, other]) == {
+        "other": {
+            "herd, started/s": 10.0,
+            "late p99 at 100/s, ms": 0.5,
+            "load, s, 1,000 held": 0.5,
+            "late p99, ms, 1,000 held": 10.0,
+            "restart, s, 1,000 held": 1.0,
+        }
+    }
+    assert answer.ahead_table([other]) == ([""], [])
+    peers, rows = answer.ahead_table([ours, other])
+    assert (peers, rows[0]) == (["", "other"], ["herd, started/s", "10"])
