@@ -60,7 +60,7 @@ def test_the_search_costs_no_more_than_what_is_searched(bait: str) -> None:
 
 def test_places_are_spelled_out_only_once_found() -> None:
     """A long name over many small things: one copy of it for each would be 400 MB."""
-    params = {"x" * 20_000: {str(number): {} for number in range(20_000)}}
+    params: dict[str, dict[str, Any]] = {"x" * 20_000: {str(number): {} for number in range(20_000)}}
     tracemalloc.start()
     try:
         assert credential_in(params) is None
