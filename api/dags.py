@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shardwheel.api import bodies, dag_bodies, dag_examples, dag_views, examples
-from shardwheel.api.job_commands import checked_key, request_id
+from shardwheel.api.job_commands import checked_key
 from shardwheel.api.jobs import CREATED_WORDS, PAGE_WORDS, SMALL_BYTES, admit_resume
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
@@ -79,7 +79,7 @@ async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.TriggerDagBody)
     await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
-    given = request_id(wish.idempotency_key), wish.params, wish.idempotency_key
+    given = wish.params, checked_key(wish.idempotency_key)
     run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, *given)
     ask.desk.poke([partition])
     return Reply({"id": text_of(run_id), "run_id": text_of(run_id), "dag_id": text_of(ask.id)}, 202)

@@ -9,6 +9,7 @@ from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, partition_of_id, text_of
+from shardwheel.partition import PARTITIONS
 from shardwheel.store.audit import Actor
 from shardwheel.store.letter_requests import (
     AT_ONCE,
@@ -75,7 +76,10 @@ async def discard(ask: Ask) -> Reply:
 async def redrive_by_filter(ask: Ask) -> Reply:
     ask.refuse_limited("a redrive by filter")
     await ask.desk.quotas.admit_wish(ask.tenant)
-    return await _deal(ask, redrive_some)
+    reply = await _deal(ask, redrive_some)
+    if reply.value["done"]:
+        ask.desk.poke(range(PARTITIONS))
+    return reply
 
 
 async def discard_by_filter(ask: Ask) -> Reply:

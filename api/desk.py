@@ -16,6 +16,7 @@ from shardwheel.errors import UnavailableError
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.creation import Found, Wish, create_all, read_jobs
+from shardwheel.store.executions import read_executions
 from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tls import PLAIN_DOORS, DoorTls
@@ -66,6 +67,7 @@ class Desk(NamedTuple):
     pool: TenantPool
     creations: Gather[Wish, Found]
     readings: Gather[bytes, Found | None]
+    executions: Gather[bytes, dict[str, Any] | None]
     remembered: Remembered
     poke: Callable[[Iterable[int]], None]
     look: Callable[[], View | None]
@@ -99,12 +101,14 @@ def open_desk(
     lag: Callable[[str], int | None] = unknown_lag,
 ) -> Desk:
     creations, readings = Gather(pool, create_all, pause_s=COMMIT_PAUSE_S), Gather(pool, read_jobs)
+    executions = Gather(pool, read_executions)
     doors, telling = ShardDoors(door_tls), Telling(pool, look, is_stopping)
     remembered = Remembered(time.monotonic)
     return Desk(
         pool=pool,
         creations=creations,
         readings=readings,
+        executions=executions,
         remembered=remembered,
         poke=poke,
         look=look,

@@ -11,10 +11,10 @@ from shardwheel.api.route import Ask, Reply, Route, Word, paged, sliced
 from shardwheel.execution import ExecutionState
 from shardwheel.explaining import shown_explanation
 from shardwheel.explanation import Facts
-from shardwheel.ids import id_of
+from shardwheel.ids import id_of, partition_of_id
 from shardwheel.metrics import tell_run_ends
 from shardwheel.store.execution_requests import cancel_on_record
-from shardwheel.store.executions import ExecutionFilter, get_execution, get_logs, list_executions
+from shardwheel.store.executions import ExecutionFilter, existing, get_logs, list_executions
 from shardwheel.store.explain import read_facts
 from shardwheel.store.page import number_of_cursor
 
@@ -44,7 +44,7 @@ async def list_of_job(ask: Ask) -> Reply:
 
 
 async def get(ask: Ask) -> Reply:
-    return Reply(await ask.desk.pool.run(ask.tenant, get_execution, ask.id))
+    return Reply(existing(ask.id, await ask.desk.executions.ask(ask.tenant, ask.id)))
 
 
 async def logs(ask: Ask) -> Reply:
@@ -79,6 +79,9 @@ async def cancel(ask: Ask) -> Reply:
     job_id = None if wish.job_id is None else id_of(wish.job_id, field="job_id")
     cancelled = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
     tell_run_ends(cancelled.resolved.ends)
+    if cancelled.outcome != "already_done":
+        # A slot may be free now, or a task's children wait.
+        ask.desk.poke([partition_of_id(ask.id)])
     return Reply({"outcome": cancelled.outcome})
 
 

@@ -11,6 +11,7 @@ from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.link import Connection
 
 EXAMPLE = {"status": "ok", "parts": {"etcd": "ok"}}
+UNWELL = {"status": "unwell", "parts": {"etcd": "out of reach"}}
 
 
 async def healthz(ask: Ask) -> Reply:
@@ -44,6 +45,7 @@ ROUTES = (
         "200 while every part of it says that it is well, else 503 with the reasons.",
         dict[str, Any],
         EXAMPLE,
+        also=(503, UNWELL),
     ),
     Route(
         "GET",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from hashlib import blake2b
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
@@ -31,8 +29,8 @@ async def resume(ask: Ask) -> Reply:
         alterations.resume,
         ask.id,
         ask.by,
-        request_id(wish.idempotency_key),
         wish.missed,
+        checked_key(wish.idempotency_key),
     )
     return await changed(ask, job.partition, backfilled=count)
 
@@ -46,9 +44,8 @@ async def trigger(ask: Ask) -> Reply:
         alterations.trigger,
         ask.id,
         ask.by,
-        request_id(wish.idempotency_key),
         wish.params,
-        wish.idempotency_key,
+        checked_key(wish.idempotency_key),
     )
     ask.desk.poke([partition])
     run_id = text_of(execution_id)
@@ -64,9 +61,8 @@ async def backfill(ask: Ask) -> Reply:
         alterations.backfill,
         ask.id,
         ask.by,
-        request_id(wish.idempotency_key),
         span,
-        wish.idempotency_key,
+        checked_key(wish.idempotency_key),
     )
     ask.desk.poke([partition])
     return Reply({"id": text_of(ask.id), "job_id": text_of(ask.id), "count": count}, 202)
@@ -77,13 +73,6 @@ async def next_times(ask: Ask) -> Reply:
     found = await find(ask)
     times = coming_times(found, count)
     return Reply({"items": times, "next_cursor": None, "fires_at": fire_times(found, times)})
-
-
-def request_id(key: str | None) -> bytes:
-    """Names the request: by chance, or the same for the same key."""
-    if checked_key(key) is None:
-        return uuid.uuid4().bytes
-    return blake2b(str(key).encode(), digest_size=16, person=b"shardwheel-req").digest()
 
 
 def checked_key(key: Any) -> str | None:
@@ -111,7 +100,9 @@ ROUTES = (
         "/jobs/{id}:resume",
         resume,
         "Let a paused job go on",
-        "From now on; `missed` says what becomes of the times of the pause.",
+        "From now on; `missed` says what becomes of the times of the pause. With an `idempotency_key`, the "
+        "same key again resumes nothing and answers with the same count; with another `missed` it is refused "
+        "with 409.",
         views.ResumedView,
         examples.JOB | {"backfilled": 1},
         body=bodies.ResumeBody,
@@ -135,7 +126,8 @@ ROUTES = (
         "/jobs/{id}:backfill",
         backfill,
         "Run the times of a span that did not run",
-        "Times without an execution get one, skipped ones are queued again; what ran is left alone.",
+        "Times without an execution get one, skipped ones are queued again; what ran is left alone. With an "
+        "`idempotency_key`, the same key again fills nothing more; with another span it is refused with 409.",
         views.BackfilledView,
         {"id": examples.JOB_ID, "job_id": examples.JOB_ID, "count": 14},
         status=202,

@@ -137,4 +137,8 @@ def _responses(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any
         example = {"error": {"code": "…", "message": _REFUSALS[status]}}
         refusal = {"application/json": {"schema": known[repr(Error)], "example": example}}
         responses[str(status)] = {"description": _REFUSALS[status], "content": refusal}
+    if route.also is not None:
+        status, example = route.also
+        told = {route.reply_type: {"schema": known[repr(route.reply)], "example": example}}
+        responses[str(status)] = {"description": route.description, "content": told}
     return responses

@@ -110,6 +110,8 @@ class Route(NamedTuple):
     query: tuple[Word, ...] = ()
     reply_type: str = "application/json"
     id_is_uuid: bool = True
+    # A status that is no refusal, but answered in the same form: with this example.
+    also: tuple[int, Any] | None = None
 
     @property
     def name(self) -> str:

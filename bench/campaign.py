@@ -35,7 +35,7 @@ RUNS: Final = (
     Planned("claim", ("claim",), 1),
     Planned("e2e", ("e2e",), 4),
     Planned("coldstart", ("coldstart", "--jobs", "100000,333000,1000000"), 3.5),
-    Planned("enqueue", ("enqueue",), 1.5),
+    Planned("enqueue", ("enqueue",), 2),
     Planned("failover-standby", ("failover", "--standby", "1"), 2),
     Planned("failover-alone", ("failover", "--standby", "0"), 2),
     Planned("failover-stop", ("failover", "--standby", "1", "--how", "stop"), 2),

@@ -276,7 +276,7 @@ def move(
 
 
 @app.command()
-def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 45.0, plot: PlotOption = None) -> None:
+def enqueue(as_json: JsonOption = False, seconds: SecondsOption = 66.0, plot: PlotOption = None) -> None:
     """Jobs stored and read a second through the API, singly and by batch; when a shard has them.
 
     Example:

@@ -6,6 +6,10 @@ what the looking takes is in the figure. Each phase begins with some that are no
 and plans, and the API learns who owns what.
 Jobs a second by batch: whichever is more, of batches of 100 or of the largest that the API takes; the jobs
 differ in their params, and the report says which batches it were.
+A key is what our own clients give each job, so that they may send it again: `keyed` is the same with one.
+Reading a job: each of 16 connections asks for one again and again, as those do who wait for it; the API
+remembers such an answer for half a second. `status_of_many` asks for another job each time, so nothing is
+remembered, and `execution` for executions, of which no answer ever is.
 "With pokes lost" is a job that was stored without the API: nobody tells the shard, so it reads it by itself.
 The reference is a bare insert, one row a commit, on one connection in the same run.
 """
@@ -15,6 +19,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -42,7 +47,9 @@ LARGE_BATCH: Final = 1_000
 BATCH_CONNECTIONS: Final = 4
 STATUS_CONNECTIONS: Final = 16
 TENANT: Final = "bench"
-PHASES: Final = 10
+KEYED_CONNECTIONS: Final = 16
+MANY: Final = 20_000
+PHASES: Final = 15
 IN_WHEEL: Final = 500
 WITHOUT_POKE: Final = 10
 LIMIT_S: Final = 60.0
@@ -50,6 +57,7 @@ LIMIT_S: Final = 60.0
 LOOK_S: Final = 0.001
 JOB: Final = {"task": "bench.noop", "params": {"n": 1}, "cron": "0 9 1 1 *", "time_zone": "Europe/Berlin"}
 _BARE_TABLE: Final = b"CREATE TABLE IF NOT EXISTS bench_bare (id bigint PRIMARY KEY, body jsonb)"
+_SOME_JOBS: Final = b"SELECT job_id::text FROM shardwheel.jobs WHERE tenant_id = %s LIMIT %s"
 _BARE_INSERT: Final = b"INSERT INTO bench_bare VALUES (%s, %s)"
 
 Report = dict[str, Any]
@@ -76,10 +84,15 @@ def measure_enqueue(stack: RunningStack, seconds: float, say: Say, in_wheel: int
         say(f"storing jobs, {connections} connections")
         measured = load(target, _creations(target), connections, phase_s)
         report["connections"][str(connections)] = measured._asdict()
+    say("storing jobs with a key each")
+    report["keyed"] = load(target, _keyed(target), KEYED_CONNECTIONS, phase_s)._asdict()
     say(f"storing batches of {BATCH}")
     report |= _batches(target, phase_s)
     say("reading jobs")
     report |= _status(target, phase_s)
+    report["status_of_many"] = _status_of_many(stack, target, phase_s)
+    say("reading executions")
+    report["execution"] = _executions(target, phase_s)
     say("inserting bare rows")
     report["bare_insert_per_s"] = _bare(stack.settings.postgres_dsn, phase_s)
     report["ratio"] = round(report["connections"]["16"]["per_s"] / report["bare_insert_per_s"], 2)
@@ -110,12 +123,26 @@ def _creations(target: Target) -> Callable[[int], Iterator[bytes]]:
     return lambda _: itertools.repeat(request)
 
 
+def _keyed(target: Target, size: int = 0) -> Callable[[int], Iterator[bytes]]:
+    """The same with a key for each job, singly or in batches of this size."""
+    whose = uuid.uuid4().hex
+
+    def requests(number: int) -> Iterator[bytes]:
+        keyed = (JOB | {"idempotency_key": f"{whose} {number} {n}"} for n in itertools.count())
+        while True:
+            body: Any = list(itertools.islice(keyed, size)) if size else next(keyed)
+            yield target.request("POST", "/jobs:batch" if size else "/jobs", msgspec.json.encode(body))
+
+    return requests
+
+
 def _batches(target: Target, phase_s: float) -> Report:
     alone = load(target, _batch_of(target, BATCH), 1, phase_s)
     rates = {
         size: load(target, _batch_of(target, size), BATCH_CONNECTIONS, phase_s).per_s * size
         for size in (BATCH, LARGE_BATCH)
     }
+    keyed = load(target, _keyed(target, LARGE_BATCH), BATCH_CONNECTIONS, phase_s)
     best = max(rates, key=rates.__getitem__)
     return {
         "batch100_p50_ms": alone.p50_ms,
@@ -123,6 +150,7 @@ def _batches(target: Target, phase_s: float) -> Report:
         "batch_jobs_per_s": round(rates[best]),
         "batch_size": best,
         "batch_connections": BATCH_CONNECTIONS,
+        "keyed_batch_jobs_per_s": round(keyed.per_s * LARGE_BATCH),
     }
 
 
@@ -141,9 +169,37 @@ def _status(target: Target, phase_s: float) -> Report:
     return {"status_p50_ms": alone.p50_ms, "status_p99_ms": alone.p99_ms, "status_per_s": many.per_s}
 
 
+def _status_of_many(stack: RunningStack, target: Target, phase_s: float) -> Report:
+    """Each connection has jobs of its own to ask for, one after the other."""
+    with psycopg.connect(stack.settings.postgres_dsn) as conn:
+        stored = conn.execute(_SOME_JOBS, [TENANT, MANY]).fetchall()
+    requests = [target.request("GET", f"/jobs/{job_id}") for (job_id,) in stored]
+
+    def own(number: int) -> Iterator[bytes]:
+        return itertools.cycle(requests[number::STATUS_CONNECTIONS])
+
+    return load(target, own, STATUS_CONNECTIONS, phase_s)._asdict()
+
+
+def _executions(target: Target, phase_s: float) -> Report:
+    """Of jobs that were triggered: each connection has one to ask for."""
+    jobs = [_create(target)["id"] for _ in range(STATUS_CONNECTIONS)]
+    ids = [_post(target, f"/jobs/{job_id}:trigger", {})["id"] for job_id in jobs]
+    requests = [target.request("GET", f"/executions/{execution_id}") for execution_id in ids]
+
+    def measured(connections: int) -> Report:
+        return load(target, lambda n: itertools.repeat(requests[n]), connections, phase_s)._asdict()
+
+    return {str(connections): measured(connections) for connections in (1, STATUS_CONNECTIONS)}
+
+
 def _create(target: Target) -> dict[str, Any]:
-    url = f"http://{target.host}:{target.port}/api/v1/jobs"
-    answer = httpx.post(url, json=JOB, headers={"authorization": f"Bearer {target.token}"}, trust_env=False)
+    return _post(target, "/jobs", JOB)
+
+
+def _post(target: Target, path: str, body: Any) -> dict[str, Any]:
+    url = f"http://{target.host}:{target.port}/api/v1{path}"
+    answer = httpx.post(url, json=body, headers={"authorization": f"Bearer {target.token}"}, trust_env=False)
     made: dict[str, Any] = answer.raise_for_status().json()
     return made
 
@@ -236,15 +292,20 @@ def _bare(dsn: str, phase_s: float) -> float:
 
 
 def print_result(result: Report) -> None:
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (f"store a job, {name} connections", one["p50_ms"], one["p99_ms"], one["per_s"])
         for name, one in result["connections"].items()
     ]
+    rows += _named(result, "keyed", "the same with a key each, 16 connections")
+    rows.append(("store a batch of 100", result["batch100_p50_ms"], result["batch100_p99_ms"], ""))
+    rows.append((f"jobs by batches of {result['batch_size']:,}", "", "", result["batch_jobs_per_s"]))
+    if "keyed_batch_jobs_per_s" in result:
+        rows.append(("the same with a key each", "", "", result["keyed_batch_jobs_per_s"]))
     rows.append(("read a job", result["status_p50_ms"], result["status_p99_ms"], result["status_per_s"]))
-    batch = result["batch100_p50_ms"], result["batch100_p99_ms"], result["batch_jobs_per_s"]
-    print_table(
-        "Enqueue", ["", "p50 ms", "p99 ms", "a second"], [*rows, ("store 100 (jobs a second)", *batch)]
-    )
+    rows += _named(result, "status_of_many", "read one of many jobs, 16 connections")
+    for name, one in result.get("execution", {}).items():
+        rows += _named({"execution": one}, "execution", f"read an execution, {name} connections")
+    print_table("Enqueue", ["", "p50 ms", "p99 ms", "a second"], rows)
     print_table(
         "Beside",
         ["in the wheel, p99 ms", "pokes lost, max ms", "bare inserts/s", "ratio"],
@@ -258,6 +319,12 @@ def print_result(result: Report) -> None:
         ],
     )
     print_machine(result["machine"])
+
+
+def _named(result: Report, name: str, what: str) -> list[tuple[Any, ...]]:
+    """A row, unless the run is older than what it is about."""
+    one = result.get(name)
+    return [] if one is None else [(what, one["p50_ms"], one["p99_ms"], one["per_s"])]
 
 
 def picture(result: Report, path: Path) -> None:

@@ -15,7 +15,7 @@ from shardwheel.compose.follow import follow
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
 from shardwheel.errors import NotFoundError, ShardwheelError
 from shardwheel.output import Format, FormatOption, print_rows
-from shardwheel.settings import FILE_NAME, Settings, load_settings
+from shardwheel.settings import Settings, load_settings, settings_file
 
 app = typer.Typer(add_completion=False)
 
@@ -47,6 +47,8 @@ def dev(
 
         shardctl dev status -o json
     """
+    # What stands before the noun holds here too: else a `stop` would end another stack than was meant.
+    data = data or context.find_root().params.get("data")
     context.obj = data
     if context.invoked_subcommand is not None:
         return
@@ -153,8 +155,7 @@ def _folder(context: typer.Context, data: Path | None) -> Path | None:
 
 
 def _settings(**flags: Any) -> Settings:
-    file = Path(FILE_NAME)
-    return load_settings(flags=flags, environ=os.environ, file=file if file.exists() else None)
+    return load_settings(flags=flags, environ=os.environ, file=settings_file())
 
 
 def _text(path: Path | None) -> str | None:

@@ -72,6 +72,11 @@ def new_job_id(now_ms: int) -> bytes:
     return high + bytes((0x80 | drawn[2] & 0x3F,)) + drawn[3:]
 
 
+def new_request_id() -> bytes:
+    """Names a request that nobody named."""
+    return chance.get()(16)
+
+
 def id_of(text: str, *, field: str = "id") -> bytes:
     """Read an id from the outside: any UUID in its usual spelling."""
     try:

@@ -53,6 +53,8 @@ def _words(types: str) -> str:
 
 def _choices(info: Any, path: list[str]) -> list[str]:
     """What a Literal at the end of the path lets pass."""
+    if isinstance(info, msgspec.inspect.Metadata):
+        return _choices(info.type, path)
     if isinstance(info, msgspec.inspect.UnionType):
         return [choice for one in info.types for choice in _choices(one, path)]
     if isinstance(info, msgspec.inspect.StructType) and path:

@@ -25,6 +25,7 @@ PIPE_COLUMNS = 1_000
 COLUMN_GAP = 2
 FOLDED_AT = 24
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_SHORT_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class Format(StrEnum):
@@ -61,13 +62,14 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     from rich.table import Table
 
     out = console()
-    cells = {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}
-    shown = _fitting(cells, out.width)
+    shown = _fitting(
+        {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}, out.width
+    )
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
         # An id is there to be copied: never broken, however narrow the terminal.
         table.add_column(_title(column), overflow="fold", no_wrap=_is_id(column))
-    for line in zip(*(cells[column] for column in shown), strict=True):
+    for line in zip(*shown.values(), strict=True):
         table.add_row(*map(escape, line))
     out.print(table)
 
@@ -100,16 +102,30 @@ def print_thing(thing: Mapping[str, Any], output: Format) -> None:
     console().print(table)
 
 
-def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
-    """The columns that a terminal has room for; callers name those first that matter most."""
-    needed = {
-        column: max([len(_title(column)), *(min(len(text), _most(column)) for text in texts)])
-        for column, texts in cells.items()
-    }
-    shown = list(cells)
-    while len(shown) > 1 and sum(needed[column] + COLUMN_GAP for column in shown) - COLUMN_GAP > width:
-        shown.pop()
+def _fitting(cells: Mapping[str, list[str]], width: int) -> dict[str, list[str]]:
+    """The columns that a terminal has room for; callers name those first that matter most. Before a time is
+    left out, its year is."""
+    shown: dict[str, list[str]] = {}
+    left = width + COLUMN_GAP
+    for column, texts in cells.items():
+        spelled = texts if _needed(column, texts) <= left else _without_year(texts)
+        if shown and _needed(column, spelled) > left:
+            break
+        shown[column] = spelled
+        left -= _needed(column, spelled)
     return shown
+
+
+def _needed(column: str, texts: Sequence[str]) -> int:
+    return COLUMN_GAP + max([len(_title(column)), *(min(len(text), _most(column)) for text in texts)])
+
+
+def _without_year(texts: list[str]) -> list[str]:
+    """Times of one year; all else as it is."""
+    times = [text for text in texts if _SHORT_TIME.fullmatch(text)]
+    if len({text[:4] for text in times}) != 1:
+        return texts
+    return [f"{text[5:10]} {text[11:]}" if _SHORT_TIME.fullmatch(text) else text for text in texts]
 
 
 def _most(column: str) -> int:

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -149,11 +148,11 @@ class Calls:
 
 def from_settings() -> tuple[str, str]:
     """Address and token, from `SHARDWHEEL_*` or shardwheel.toml."""
-    from shardwheel.settings import FILE_NAME, load_settings
+    from shardwheel.references import referred
+    from shardwheel.settings import load_settings, settings_file
 
-    file = Path(FILE_NAME)
-    settings = load_settings(environ=os.environ, file=file if file.exists() else None)
-    return settings.api_url, settings.token
+    settings = load_settings(environ=os.environ, file=settings_file())
+    return settings.api_url, referred(settings.token, "token")
 
 
 def _is_address(base_url: str) -> bool:

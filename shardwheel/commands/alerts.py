@@ -11,7 +11,7 @@ from shardwheel.commands.filters import ManyOption
 from shardwheel.commands.verbs import Terminal, verb
 
 app = typer.Typer(add_completion=False, invoke_without_command=True)
-COLUMNS = ["id", "rule", "state", "sentence", "opened_at", "severity", "subject", "silenced_until"]
+COLUMNS = ["id", "state", "sentence", "opened_at", "rule", "severity", "subject", "silenced_until"]
 
 
 @app.callback()

@@ -17,9 +17,9 @@ from shardwheel.alerts.rules import Limits, rules
 from shardwheel.alerts.watch import Watch
 from shardwheel.clock import DatabaseClock
 from shardwheel.commands.edges import doors_of, open_etcd, open_kafka, open_pool, open_results_kafka
-from shardwheel.commands.references import referred
 from shardwheel.errors import UsageError
 from shardwheel.logs import set_up_logs
+from shardwheel.references import referred
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.alert_store import PostgresAlertStore

@@ -78,9 +78,8 @@ class Wanted(NamedTuple):
 def read_wanted(value: Any, name: str, now_ms: int) -> Wanted:
     """A file's jobs and DAGs, each checked as if it were posted."""
     if not isinstance(value, dict) or not set(value) <= {"set", "jobs", "dags"}:
-        raise UsageError(
-            f"{name}: write `jobs:` and `dags:`, lists, and nothing else but `set:`", field="file"
-        )
+        problem = f"{name} has other words at its top; write `jobs:` and `dags:`, lists, and `set:`"
+        raise UsageError(f"file: {problem}", field="file")
     set_name = str(value.get("set") or name)
     if len(PREFIX + set_name) > LONGEST_TAG:
         raise UsageError(f"set: {set_name!r} is too long; give it a short `set:`", field="set")
@@ -99,20 +98,29 @@ def _list(value: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise UsageError(f"{name}: is not a list", field=name)
+        raise UsageError(f"{name}: is not a list; begin each entry with a dash", field=name)
     return value
 
 
 def _entry(kind: Any, body: Any, where: str, now_ms: int) -> Entry:
     if not isinstance(body, dict):
-        raise UsageError(f"{where}: is not an object", field=where)
+        raise UsageError(f"{where}: is not an object; write fields such as name, task and cron", field=where)
     fields: dict[str, Any] = msgspec.to_builtins(body)
     some_id, name = fields.pop("id", None), str(fields.get("name") or "")
     if not name:
         raise UsageError(f"{where}: has no name, by which to find it again; give it one", field=where)
+    if not isinstance(some_id, str | None):
+        raise UsageError(
+            f"{where}.id: is not a text; put the job's id in quotes, or leave it out", field="id"
+        )
+    if "parents" in fields:
+        raise UsageError(
+            f"{where}.parents: has no place in a file; write a DAG in its place", field="parents"
+        )
     for once in _ONCE:
         if once in fields:
-            raise UsageError(f"{where}.{once}: says what to do once; a file says what is to be", field=once)
+            problem = "says what to do once, and a file what is to be; leave it out"
+            raise UsageError(f"{where}.{once}: {problem}", field=once)
     try:
         if kind == "job":
             if not any(fields.get(word) for word in KINDS_OF_SCHEDULE):

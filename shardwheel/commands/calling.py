@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from shardwheel.client import Client
 from shardwheel.commands.reach import Reach
-from shardwheel.errors import UsageError
+from shardwheel.errors import UnavailableError, UsageError
 
 # Somebody sits and waits: long enough for a restart's gap, not for an outage.
 RETRY_S = 3.0
@@ -27,32 +27,42 @@ class Api:
         )
 
     def get(self, path: str, *ids: str, **query: Any) -> Any:
-        return self._client.request("GET", _filled(path, ids), query=_given(query))
+        return self._ask("GET", _filled(path, ids), query=_given(query))
 
     def post(self, path: str, *ids: str, body: dict[str, Any] | None = None) -> Any:
         """Something that said twice is the same: a pause, a drain."""
-        return self._client.request("POST", _filled(path, ids), body=body or {}, repeatable=True)
+        return self._ask("POST", _filled(path, ids), body=body or {}, repeatable=True)
 
     def make(self, path: str, *ids: str, body: dict[str, Any]) -> Any:
         """Something new. A key of its own makes a repeat harmless."""
         keyed = {"idempotency_key": uuid.uuid4().hex} | body
-        return self._client.request("POST", _filled(path, ids), body=keyed)
+        return self._ask("POST", _filled(path, ids), body=keyed)
 
     def make_all(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """All of these jobs, or none. Each brings a key, so a repeat is harmless."""
-        made: list[dict[str, Any]] = self._client.request("POST", "/jobs:batch", body=jobs, repeatable=True)[
-            "items"
-        ]
+        made: list[dict[str, Any]] = self._ask("POST", "/jobs:batch", body=jobs, repeatable=True)["items"]
         return made
 
     def patch(self, path: str, *ids: str, body: dict[str, Any]) -> Any:
-        return self._client.request("PATCH", _filled(path, ids), body=body, repeatable=True)
+        return self._ask("PATCH", _filled(path, ids), body=body, repeatable=True)
 
     def put(self, path: str, *ids: str) -> Any:
-        return self._client.request("PUT", _filled(path, ids))
+        return self._ask("PUT", _filled(path, ids))
 
     def delete(self, path: str, *ids: str) -> Any:
-        return self._client.request("DELETE", _filled(path, ids))
+        return self._ask("DELETE", _filled(path, ids))
+
+    def _ask(self, *words: Any, **more: Any) -> Any:
+        try:
+            return self._client.request(*words, **more)
+        except UnavailableError as error:
+            if error.__cause__ is None:
+                raise
+            # Nobody answered: then it matters where that was.
+            where = (
+                f"{self.reach.url}, from {self.reach.where}; is it up, and is that right? See shardctl doctor"
+            )
+            raise UnavailableError(f"{error}: {where}", maybe_applied=error.maybe_applied) from error
 
     def pages(self, path: str, *ids: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Everything on a list."""

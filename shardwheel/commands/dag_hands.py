@@ -75,7 +75,9 @@ def cancel(at: Terminal, run_id: RunId, yes: YesOption = False) -> None:
 
         shardctl dag cancel 019a… --yes
     """
-    at.agree(f"Cancel run {run_id}?", "cancelled", yes)
+    run = at.api.get("/dag-runs/{}", run_id)
+    told = f"of DAG {run['dag_id']}, {run['state']}, {run['unfinished']} tasks not over"
+    at.agree(f"Cancel run {run_id} ({told})?", "cancelled", yes)
     _do(at, run_id, ":cancel", body={})
 
 

@@ -151,4 +151,4 @@ def _deal_with(at: Terminal, filters: list[str] | None, word: str, dry_run: bool
         if cursor is None:
             break
         sys.stderr.write(f"{done_word} {done} of {count}\n")
-    at.show({done_word: done, "refused": dict(refused)})
+    at.show_dealt(done_word, done, refused)

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from shardwheel.commands.attempts import show_with_attempts
+from shardwheel.commands.calling import Api
 from shardwheel.commands.filters import CursorOption, LimitOption, SinceOption, UntilOption, checked_time
 from shardwheel.commands.said import noun
 from shardwheel.commands.verbs import Terminal, verb
+from shardwheel.errors import NotFoundError
 
 app = noun("Look at executions, and cancel them.")
 
@@ -70,10 +72,20 @@ def cancel(
 
         shardctl execution cancel 01a1… --yes
     """
-    at.agree(f"Cancel execution {execution_id}?", "cancelled", yes)
+    if not yes:
+        at.agree(f"Cancel execution {execution_id} ({_told(at.api, execution_id)})?", "cancelled", yes)
     body = {} if job is None else {"job_id": job}
     found = at.api.post("/executions/{}:cancel", execution_id, body=body)
     at.show({"id": execution_id, "outcome": found["outcome"]})
+
+
+def _told(api: Api, execution_id: str) -> str:
+    """What would be cancelled. A run ahead has no row yet."""
+    try:
+        found = api.get("/executions/{}", execution_id)
+    except NotFoundError:
+        return "not fired yet"
+    return f"{found['task']}, {found['state']}, of {found['scheduled_at']}"
 
 
 @verb(app)

@@ -51,7 +51,10 @@ def filter_words(pairs: Sequence[str] | None, keys: Mapping[str, str]) -> dict[s
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
         if not separator or not value:
-            raise UsageError(f"--filter: {pair!r} is not of the form KEY=VALUE", field="filter")
+            such_as = f"such as {next(iter(keys))}=…"
+            raise UsageError(
+                f"--filter: {pair!r} is not of the form KEY=VALUE; write one {such_as}", field="filter"
+            )
         if key not in keys:
             raise UsageError(f"--filter: there is no key {key!r}; use {', '.join(keys)}", field="filter")
         words[keys[key]] = str(checked_time(value, key)) if key in ("since", "until") else value

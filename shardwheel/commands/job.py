@@ -262,7 +262,9 @@ def fields_of(pairs: list[str] | None) -> dict[str, Any]:
     for pair in pairs or []:
         field, separator, value = pair.partition("=")
         if not separator:
-            raise UsageError(f"--set: {pair!r} is not of the form FIELD=JSON", field="set")
+            raise UsageError(
+                f"--set: {pair!r} is not of the form FIELD=JSON; write one such as timeout_s=5", field="set"
+            )
         fields[field] = json_of(value, field)
     return fields
 

@@ -54,7 +54,7 @@ def each_of(
             refused[str(error)] += 1
         if number % EVERY == 0 and number < len(jobs):
             sys.stderr.write(f"{done_word} {done} of {len(jobs)}\n")
-    at.show({done_word: done, "refused": dict(refused)})
+    at.show_dealt(done_word, done, refused)
 
 
 def _meant(at: Terminal, target: JobTarget) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -30,11 +31,27 @@ MARKS = {"create": "+", "change": "~", "delete": "-"}
 
 def print_all(at: Terminal, task: str | None, tag: str | None) -> None:
     """All that a file for apply can hold, as one."""
+    things = {kind: [*_things(at, kind, task=task, tag=tag)] for kind in PLURALS}
+    for remark in _remarks(things):
+        sys.stderr.write(f"{remark}\n")
     found = {
-        PLURALS[kind]: [exported(kind, thing) for thing in _things(at, kind, task=task, tag=tag)]
-        for kind in PLURALS
+        plural: [exported(kind, thing) for thing in things[kind] if not thing.get("parents")]
+        for kind, plural in PLURALS.items()
     }
     print_thing(found, Format.json if at.output is Format.json else Format.yaml)
+
+
+def _remarks(things: Mapping[Kind, list[dict[str, Any]]]) -> Iterator[str]:
+    """What a file can't hold, or apply would refuse."""
+    children = sum(bool(job.get("parents")) for job in things["job"])
+    if children:
+        yield f"left out: {children} jobs that run after others; a DAG in their place could be here"
+    for kind, plural in PLURALS.items():
+        names = Counter(one["name"] for one in things[kind] if not one.get("parents"))
+        unclear = sum(count for name, count in names.items() if count > 1 or not name)
+        if unclear:
+            remedy = "apply tells them apart by it, so give each its own"
+            yield f"{unclear} {plural} have no name, or that of another: {remedy}"
 
 
 def make_so(at: Terminal, value: Any, name: str, *, dry_run: bool, prune: bool, yes: bool) -> None:
@@ -47,7 +64,9 @@ def make_so(at: Terminal, value: Any, name: str, *, dry_run: bool, prune: bool, 
     doomed = [step for step in steps if step.action == "delete"]
     if not dry_run:
         if doomed:
-            at.agree(f"Delete {len(doomed)} of them?", "changed", yes)
+            # People have read it above; a script's answer says it too late.
+            told = "" if at.is_for_people else "\n".join([*_told(doomed), ""])
+            at.agree(f"{told}Delete {len(doomed)} of them?", "changed", yes)
         _do_all(at, steps)
     if at.is_for_people:
         counts = ", ".join(f"{count} {word}" for word, count in summary(steps).items())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import psycopg
 import typer
 
-from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.errors import UnavailableError
+from shardwheel.commands.connection import connection
+from shardwheel.commands.context import DataOption
 from shardwheel.output import Format, FormatOption, print_rows
 from shardwheel.store.migrate import migrate as apply_migrations
 
@@ -33,14 +32,8 @@ def migrate(
 
         SHARDWHEEL_POSTGRES_DSN=postgresql://… shardctl migrate
     """
-    settings = current_settings(data)
-    require(settings, "postgres_dsn")
-    try:
-        connection = psycopg.connect(settings.postgres_dsn, connect_timeout=5, autocommit=True)
-    except psycopg.OperationalError as error:
-        raise UnavailableError(f"PostgreSQL is out of reach: {str(error).strip()}") from error
-    with connection:
-        applied = apply_migrations(connection, dry_run=dry_run)
+    with connection(data, autocommit=True) as conn:
+        applied = apply_migrations(conn, dry_run=dry_run)
     state = "would be applied" if dry_run else "applied"
     rows = [{"number": step.number, "name": step.name, "state": state} for step in applied]
     if not rows and output is Format.table:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import psycopg
 import typer
 
-from shardwheel.commands.context import DataOption, current_settings, require
-from shardwheel.errors import NotFoundError, UnavailableError
+from shardwheel.commands.connection import connection
+from shardwheel.commands.context import DataOption
+from shardwheel.errors import NotFoundError
 from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.store import producers
 
@@ -37,7 +37,7 @@ def grant(
 
         shardctl producer grant shop --tenant acme --task email.send
     """
-    with _connect(data) as conn:
+    with connection(data) as conn:
         producers.grant_producer(conn, login, tenant, task or ())
     print_thing({"login": login, "tenant": tenant, "tasks": task or None}, output)
 
@@ -52,9 +52,11 @@ def revoke(
 
         shardctl producer revoke shop --tenant acme
     """
-    with _connect(data) as conn:
+    with connection(data) as conn:
         if not producers.revoke_producer(conn, login, tenant):
-            raise NotFoundError(f"{login} stores no jobs for {tenant}", field="login")
+            raise NotFoundError(
+                f"login: {login} stores no jobs for {tenant}; see: shardctl producer list", field="login"
+            )
     print_thing({"login": login, "tenant": tenant, "state": "revoked"}, output)
 
 
@@ -66,15 +68,6 @@ def list_(data: DataOption = None, output: FormatOption = Format.table) -> None:
 
         shardctl producer list -o json
     """
-    with _connect(data) as conn:
+    with connection(data) as conn:
         rows = [producer._asdict() for producer in producers.list_producers(conn)]
     print_rows(rows, ["login", "tenant", "tasks"], output)
-
-
-def _connect(data: Any) -> psycopg.Connection[Any]:
-    settings = current_settings(data)
-    require(settings, "postgres_dsn")
-    try:
-        return psycopg.connect(settings.postgres_dsn, connect_timeout=5)
-    except psycopg.OperationalError as error:
-        raise UnavailableError(f"PostgreSQL is out of reach: {' '.join(str(error).split())}") from error

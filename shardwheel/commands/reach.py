@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shardwheel.commands.references import referred
+from shardwheel.commands.context import found_stack
 from shardwheel.commands.said import Said
-from shardwheel.compose.stack import Stack, running_stack
+from shardwheel.compose.stack import Stack
 from shardwheel.errors import UsageError
+from shardwheel.references import referred
 from shardwheel.settings import (
     FILE_NAME,
     load_settings,
@@ -83,7 +84,7 @@ def _layers(said: Said, environ: Mapping[str, str]) -> Iterator[Layer]:
     """The strongest first."""
     yield Layer("--api", said.api or "", said.token or "")
     if said.data is not None:
-        yield _of_stack(_required_stack(said.data))
+        yield _of_stack(found_stack(said.data))
         return
     file = settings_file()
     if said.profile is not None:
@@ -91,17 +92,15 @@ def _layers(said: Said, environ: Mapping[str, str]) -> Iterator[Layer]:
         return
     shell = read_environment(environ)
     yield Layer("the environment", shell.get("api_url", ""), shell.get("token", ""))
-    filed = {} if file is None else read_file(file)
+    # The environment's `dev` is stronger than all that the file says.
+    filed = {} if file is None or shell.get("data") else read_file(file)
     profile = shell.get("profile") or filed.get("profile")
     if profile:
         yield _of_profile(profile, file)
         return
-    if not shell.get("data"):
+    if filed:
         yield Layer(FILE_NAME, filed.get("api_url", ""), filed.get("token", ""))
-    folder = shell.get("data") or filed.get("data")
-    stack = running_stack(Path(folder) if folder else None)
-    if stack is not None:
-        yield _of_stack(stack)
+    yield _of_stack(found_stack())
 
 
 def _of_profile(name: str, file: Path | None) -> Layer:
@@ -111,21 +110,15 @@ def _of_profile(name: str, file: Path | None) -> Layer:
     return Layer(f"profile {name}", str(values["api_url"]), str(values.get("token", "")))
 
 
-def _required_stack(folder: Path) -> Stack:
-    stack = running_stack(folder)
-    if stack is None:
-        raise UsageError(
-            f"--data: no `shardctl dev` runs on {folder}; start one with: shardctl dev --data {folder}",
-            field="data",
-        )
-    return stack
+def url_of(stack: Stack) -> str:
+    """Where its API is; empty without one."""
+    return next((f"http://{one.address}" for one in stack.processes if one.role == "api"), "")
 
 
-def _of_stack(stack: Stack) -> Layer:
+def _of_stack(stack: Stack | None) -> Layer:
     """Its address, and a token in the name of whoever sits here: the audit shall tell people apart."""
-    addresses = [process.address for process in stack.processes if process.role == "api"]
-    if not addresses:
-        return Layer(f"`shardctl dev` on {stack.data}")
+    if stack is None or not url_of(stack):
+        return Layer("`shardctl dev`")
     settings = load_settings(stack=stack.settings)
     token = ""
     if settings.jwt_algorithm == "HS256" and settings.secret:
@@ -141,7 +134,7 @@ def _of_stack(stack: Stack) -> Layer:
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
         )
-    return Layer(f"`shardctl dev` on {stack.data}", f"http://{addresses[0]}", token)
+    return Layer(f"`shardctl dev` on {stack.data}", url_of(stack), token)
 
 
 def _user() -> str:

@@ -15,7 +15,13 @@ def json_of(text: str, field: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise UsageError(f"{field}: {text!r} is not JSON ({error})", field=field) from error
+        quoted = msgspec.json.encode(text[:40]).decode()
+        remedy = (
+            "names and texts stand in double quotes"
+            if text[:1] in "{["
+            else f"a text is written as '{quoted}'"
+        )
+        raise UsageError(f"{field}: {text!r:.200} is not JSON ({error}); {remedy}", field=field) from error
 
 
 def text_of_file(file: Path) -> str:
@@ -24,9 +30,10 @@ def text_of_file(file: Path) -> str:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         problem = "is no text (a database, a pickle?): give a source file, or an export as JSON"
-        raise UsageError(f"{file}: {problem}", field="file") from error
+        raise UsageError(f"file: {file} {problem}", field="file") from error
     except OSError as error:
-        raise UsageError(f"{file}: can't be read: {error.strerror}", field="file") from error
+        problem = f"{file} can't be read ({error.strerror}); name one that can, or - for standard input"
+        raise UsageError(f"file: {problem}", field="file") from error
 
 
 def value_of_file(file: Path) -> Any:
@@ -36,7 +43,8 @@ def value_of_file(file: Path) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as of_json:
         if file.suffix == ".json":
-            raise UsageError(f"{file}: is not JSON: {of_json}", field="file") from of_json
+            problem = f"{file} is not JSON ({of_json}); mend it there, or name it .yaml if that is what it is"
+            raise UsageError(f"file: {problem}", field="file") from of_json
     # JSON does without: it is loaded where it is needed.
     import yaml
 
@@ -45,11 +53,12 @@ def value_of_file(file: Path) -> Any:
     try:
         return yaml.load(text, loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{file}: is neither JSON nor YAML: {error}", field="file") from error
+        problem = f"{file} is neither JSON nor YAML; mend it there: {error}"
+        raise UsageError(f"file: {problem}", field="file") from error
 
 
 def object_of_file(file: Path, such_as: str) -> dict[str, Any]:
     body = value_of_file(file)
     if not isinstance(body, dict) or not all(isinstance(name, str) for name in body):
-        raise UsageError(f"{file}: is not an object; write fields such as {such_as}", field="file")
+        raise UsageError(f"file: {file} is not an object; write fields such as {such_as}", field="file")
     return body

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from shardwheel.client.calls import PREFIX
 from shardwheel.commands.calling import Api
-from shardwheel.commands.context import current_settings
-from shardwheel.commands.reach import look_for_api
+from shardwheel.commands.context import current_settings, found_stack
+from shardwheel.commands.reach import Reach, look_for_api, url_of
 from shardwheel.commands.verbs import Terminal
 from shardwheel.errors import ShardwheelError, UnavailableError
 
@@ -42,8 +43,7 @@ def reached(at: Terminal, over_api: Callable[[Api], T], on_etcd: Callable[[Clust
         try:
             return over_api(Api(reach, timeout_s=FROZEN_S))
         except UnavailableError as error:
-            # Whoever typed an address means that cluster: the settings' etcd may be another one's.
-            if at.said.api is not None or not current_settings(at.said.data).etcd_endpoints:
+            if not _knows_its_etcd(at, reach):
                 raise
             reason = str(error)
     sys.stderr.write(f"shardctl: {reason}; asking etcd itself\n")
@@ -51,6 +51,16 @@ def reached(at: Terminal, over_api: Callable[[Api], T], on_etcd: Callable[[Clust
     from shardwheel.commands.cluster import with_cluster
 
     return with_cluster(at.said.data, on_etcd)
+
+
+def _knows_its_etcd(at: Terminal, reach: Reach) -> bool:
+    """Whoever names an API means that cluster. The etcd that the settings find may be another one's: behind
+    an address that was typed, or where that of a `dev` fills the gap which the settings leave."""
+    endpoints = current_settings(at.said.data).etcd_endpoints
+    stack = found_stack(at.said.data)
+    is_of_dev = stack is not None and [*endpoints] == [*stack.settings.get("etcd_endpoints", ())]
+    is_its_own = stack is not None and reach.url.rstrip("/").removesuffix(PREFIX) == url_of(stack)
+    return at.said.api is None and bool(endpoints) and (is_its_own or not is_of_dev)
 
 
 def wait_for(api: Api, done: Callable[[], bool], what: str, limit_s: float) -> None:

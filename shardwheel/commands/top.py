@@ -72,6 +72,8 @@ def _watch(api: Api, every_s: float) -> None:
 def look(api: Api, now: datetime) -> dict[str, Any]:
     """One frame. What the token may not see, or nobody knows now, is None."""
     latest: list[dict[str, Any]] = api.get("/executions", limit=LOOKED_AT)["items"]
+    # Not by the latest ones: what runs for hours is none of them.
+    running = api.get("/executions", state="running", limit=LOOKED_AT)["items"]
     held = api.get("/executions", state="held", limit=LOOKED_AT)["items"]
     letters = api.get("/dead-letters", limit=LOOKED_AT)["items"]
     shards = _if_allowed(lambda: api.get("/shards")["items"])
@@ -82,7 +84,7 @@ def look(api: Api, now: datetime) -> dict[str, Any]:
     return {
         "at": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         **rate(latest, now),
-        "running": sum(one["state"] == "running" for one in latest),
+        "running": len(running),
         "held": dict(Counter(one["reason"] or "held" for one in held)),
         "dead_letters": len(letters),
         "oldest_due_s": max(behind, default=0.0) if partitions is not None else None,
@@ -124,18 +126,23 @@ def rendered(frame: dict[str, Any]) -> RenderableType:
     figures.add_column(overflow="fold")
     more = "at least " if frame["at_least"] else ""
     figures.add_row("fires/s", f"{more}{frame['fires_per_s']:g} over the last {RATE_S:g} s")
-    figures.add_row("running", str(frame["running"]))
-    figures.add_row("held", _counts(frame["held"]))
+    figures.add_row("running", _many(frame["running"]))
+    held = sum(frame["held"].values())
+    figures.add_row("held", ("at least: " if held >= LOOKED_AT else "") + _counts(frame["held"]))
     figures.add_row("pools' lag", "not known" if frame["pools"] is None else _counts(frame["pools"]))
     oldest = frame["oldest_due_s"]
     figures.add_row("oldest due", "not known" if oldest is None else f"{oldest:g} s behind")
-    count = frame["dead_letters"]
-    figures.add_row("dead letters", f"{LOOKED_AT} or more" if count >= LOOKED_AT else str(count))
+    figures.add_row("dead letters", _many(frame["dead_letters"]))
     parts: list[RenderableType] = [Text(f"shardctl top, {frame['at']}", style="dim"), figures, Text()]
     if frame["shards"] is not None:
         parts += [_table(frame["shards"], ["id", "state", "leader", "partitions", "standbys"]), Text()]
     parts.append(_table(frame["last_ends"], ["id", "state", "task", "duration_ms"]))
     return Group(*parts)
+
+
+def _many(count: int) -> str:
+    """A list is asked for no more than that."""
+    return f"{LOOKED_AT} or more" if count >= LOOKED_AT else str(count)
 
 
 def _counts(counts: dict[str, Any]) -> str:

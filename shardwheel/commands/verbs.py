@@ -50,6 +50,12 @@ class Terminal:
     def page(self, page: Mapping[str, Any], columns: Sequence[str]) -> None:
         print_page(page["items"], page["next_cursor"], columns, self.output)
 
+    def show_dealt(self, done_word: str, done: int, refused: Mapping[str, int]) -> None:
+        """What became of many, the refused ones by their reasons: exit code 4 tells scripts of these."""
+        self.show({done_word: done, "refused": dict(refused)})
+        if refused:
+            raise typer.Exit(4)
+
     def agree(self, question: str, done_word: str, yes: bool) -> None:
         """Go on only if somebody says so: with --yes, or at the terminal."""
         if not yes and not agreed(question):

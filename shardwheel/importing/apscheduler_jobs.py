@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from shardwheel.errors import UsageError
 from shardwheel.importing.apscheduler_cron import FIELDS, cron_of_fields
-from shardwheel.importing.imported import Entries, Imported
-from shardwheel.importing.python_source import Call, Source, UnreadableError, spelled
+from shardwheel.importing.imported import Entries, Imported, every_of
+from shardwheel.importing.python_source import Call, Source, UnreadableError, spelled, written_out
 from shardwheel.zone import zone_of
 
 UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
@@ -125,13 +125,20 @@ def times_of(trigger: str, given: Mapping[str, Any], zone: str | None, notes: li
         return {} if run_date is None else {"run_at": _time(run_date, named, "run_date")}
     if trigger == "interval":
         _refuse_unknown(fields, UNITS_S)
-        return {"every": f"{sum(fields[unit] * UNITS_S[unit] for unit in fields):g}s", **bounds}
+        seconds = sum(_number(value, unit) * UNITS_S[unit] for unit, value in fields.items())
+        return {"every": every_of(seconds), **bounds}
     if trigger != "cron":
         raise UnreadableError(f"trigger: {trigger} has no counterpart; make it a cron, an interval or a date")
     _refuse_unknown(fields, FIELDS)
     if named is None:
         notes.append(_LOCAL)
     return {"cron": cron_of_fields(fields), "time_zone": named or "UTC", **bounds}
+
+
+def _number(value: Any, unit: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnreadableError(f"{unit}: {value!r:.60} is no number that is written out")
+    return value
 
 
 def _refuse_unknown(fields: Mapping[str, Any], known: Any) -> None:
@@ -144,6 +151,7 @@ def _params(given: Mapping[str, Any]) -> dict[str, Any]:
     args, kwargs = given.get("args") or [], given.get("kwargs") or {}
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise UnreadableError("args or kwargs are not written out")
+    written_out([args, kwargs], "args or kwargs")
     return {"args": args, "kwargs": kwargs} if args else kwargs
 
 
@@ -165,7 +173,10 @@ def _time(value: Any, zone: str | None, field: str) -> str | None:
     if isinstance(value, Call) and value.name in ("datetime", "date"):
         zoned = value.kwargs.get("tzinfo")
         zone = zone_text(zoned) or zone
-        value = datetime(*value.args, **{k: v for k, v in value.kwargs.items() if k != "tzinfo"})
+        try:
+            value = datetime(*value.args, **{k: v for k, v in value.kwargs.items() if k != "tzinfo"})
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UnreadableError(f"{field}: {error}") from error
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from shardwheel.errors import UsageError
-from shardwheel.importing.imported import Entries, Imported
-from shardwheel.importing.python_source import Call, Source, UnreadableError, spelled
+from shardwheel.importing.imported import Entries, Imported, every_of
+from shardwheel.importing.python_source import Call, Source, UnreadableError, spelled, written_out
 
 _SCHEDULES = ("beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE")
 _ZONES = ("timezone", "CELERY_TIMEZONE")
@@ -118,15 +118,16 @@ def params_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     args, kwargs = fields.get("args") or [], fields.get("kwargs") or {}
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise UnreadableError("args or kwargs are not written out")
+    written_out([args, kwargs], "args or kwargs")
     return {"args": args, "kwargs": kwargs} if args else kwargs
 
 
 def times_of(schedule: Any, zone: str) -> tuple[dict[str, Any], list[str]]:
     if isinstance(schedule, int | float | timedelta) and not isinstance(schedule, bool):
-        return {"every": f"{_seconds(schedule, 'schedule'):g}s"}, []
+        return {"every": every_of(_seconds(schedule, "schedule"))}, []
     if isinstance(schedule, Call) and schedule.name == "schedule":
         run_every = schedule.args[0] if schedule.args else schedule.kwargs.get("run_every")
-        return {"every": f"{_seconds(run_every, 'run_every'):g}s"}, []
+        return {"every": every_of(_seconds(run_every, "run_every"))}, []
     if isinstance(schedule, Call) and schedule.name == "crontab":
         fields = dict(zip(_CRONTAB, schedule.args, strict=False)) | schedule.kwargs
         return {"cron": cron_of(fields), "time_zone": zone}, [] if zone != "UTC" else [_UTC]

@@ -9,7 +9,7 @@ import msgspec
 
 from shardwheel.errors import UsageError
 from shardwheel.importing.celery_beat import cron_of, job_of
-from shardwheel.importing.imported import Entries, Imported
+from shardwheel.importing.imported import Entries, Imported, every_of
 from shardwheel.importing.python_source import UnreadableError
 
 _APP = "django_celery_beat."
@@ -22,6 +22,8 @@ def read_celery_dump(items: list[Any], time_zone: str | None, now_ms: int) -> li
     for item in items:
         if not isinstance(item, dict) or not {"model", "fields"} <= item.keys():
             raise UsageError("file: is no dump of django_celery_beat; make it with dumpdata", field="file")
+        if not isinstance(item["fields"], dict) or isinstance(item.get("pk"), list | dict):
+            raise UsageError("file: a row of the dump has no fields or no key; make it anew", field="file")
         rows[str(item["model"]).removeprefix(_APP), item.get("pk")] = item["fields"]
     for (model, _), fields in rows.items():
         if model == "periodictask" and fields.get("task") != "celery.backend_cleanup":
@@ -43,6 +45,8 @@ def _take(
         entries.take(where, *_job(rows, fields, time_zone))
     except UsageError as error:
         entries.refuse(where, str(error))
+    except (KeyError, TypeError, AttributeError) as error:
+        entries.refuse(where, f"can't be read: {error}; dump the app as it is")
 
 
 def _job(
@@ -70,7 +74,7 @@ def _job(
 
 def _times(kind: str, row: Mapping[str, Any], time_zone: str | None) -> dict[str, Any]:
     if kind == "interval":
-        return {"every": f"{row['every'] * _PERIOD_S[row['period']]:g}s"}
+        return {"every": every_of(row["every"] * _PERIOD_S[row["period"]])}
     if kind == "crontab":
         cron = cron_of({name: value for name, value in row.items() if name != "timezone"})
         return {"cron": cron, "time_zone": time_zone or str(row.get("timezone") or "UTC")}

@@ -24,6 +24,11 @@ class Imported(NamedTuple):
     refused: str | None = None
 
 
+def every_of(seconds: float) -> str:
+    """An interval as one posts it, however long: in whole milliseconds."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
 class Entries:
     """What a file holds, in its order. Names are made unique, so that `shardctl job apply` can tell them
     apart."""

@@ -34,7 +34,8 @@ class Source:
         try:
             self.tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise UsageError(f"{name}: is not Python that can be read: {error}", field="file") from error
+            problem = f"{name} is not Python that can be read ({error}), and no dump as JSON; give either"
+            raise UsageError(f"file: {problem}", field="file") from error
         self._constants: dict[str, ast.expr] = {}
         for target, value in self.assignments(self.tree.body):
             if isinstance(target, ast.Name):
@@ -111,6 +112,14 @@ class Source:
         except (TypeError, OverflowError):
             pass
         raise UnreadableError(f"{spelled(left)} … {spelled(right)} can't be computed; write it out")
+
+
+def written_out(value: Any, field: str) -> None:
+    """Refuse a value in which a call is left that only a run could answer: as JSON it would be nonsense."""
+    if isinstance(value, Call):
+        raise UnreadableError(f"{field}: {value.path}(…) would have to be run to be known; write it out")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        written_out(inner, field)
 
 
 def spelled(node: ast.expr) -> str:

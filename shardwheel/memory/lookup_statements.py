@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from psycopg.types.json import Json
+
 from shardwheel.memory.connection import Given, Written, statement
 from shardwheel.memory.job_statements import read_job
 from shardwheel.memory.rows import IDEMPOTENCY_KEYS, IdempotencyKey, whole_now_ms
@@ -22,6 +24,24 @@ def take_key(transaction: Transaction, given: Given) -> list[Any]:
         return []
     transaction.put(IDEMPOTENCY_KEYS, name, IdempotencyKey(given["body_hash"], None, now_ms + _KEPT_MS))
     return [Written()]
+
+
+@statement("take_keys")
+def take_keys(transaction: Transaction, given: Given) -> list[Any]:
+    columns = zip(given["keys"], given["body_hashes"], given["answers"], strict=True)
+    taken = []
+    for key, body_hash, answer in sorted(columns):
+        whose = {"tenant_id": given["tenant_id"], "key": key}
+        if take_key(transaction, whose | {"body_hash": body_hash}):
+            answer_key(transaction, whose | {"answer": Json(answer)})
+            taken.append((key,))
+    return taken
+
+
+@statement("known_keys")
+def known_keys(transaction: Transaction, given: Given) -> list[Any]:
+    whose = {"tenant_id": given["tenant_id"]}
+    return [(key, *found) for key in given["keys"] for found in known_key(transaction, whose | {"key": key})]
 
 
 @statement("known_key")

@@ -1,6 +1,9 @@
 """A change to one job by somebody, on record: what it was before and what it is after, in its transaction.
 
 What changes nothing (a second pause) is not put on record. The job is locked first: so `before` is true.
+
+Each request is a new one (its id is made here), unless its idempotency key names one that was answered within
+24 hours: that answer is given again, and nothing is done.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import msgspec
 from psycopg import Connection
 
 from shardwheel.destinations import STRICT, CallbackRules
-from shardwheel.ids import id_of, text_of
+from shardwheel.ids import id_of, new_request_id, text_of
 from shardwheel.output import shown_time
 from shardwheel.store.audit import Actor, write_audit
 from shardwheel.store.children import delete_child
@@ -64,19 +67,26 @@ def resume(
     tenant_id: str,
     job_id: bytes,
     by: By,
-    request_id: bytes,
     missed: str,
+    key: str | None = None,
 ) -> tuple[JobRow, int]:
-    """Go on, and how many of the times of the pause run after all: none, the last one, or all of them."""
+    """Go on, and how many of the times of the pause run after all: none, the last one, or all of them. The
+    same key is the same resume: whoever lost the answer gets that count, not that of a second one."""
     if missed not in MISSED:
         refuse("missed", f"{missed!r:.40} is unknown", f"choose one of {', '.join(MISSED)}")
-    before = _locked(conn, tenant_id, job_id, by)
-    after = resume_job(conn, tenant_id, job_id)
-    count = 0
-    if before.state == "paused" and missed != "skip":
-        count = _fill(conn, before, after, request_id, only_last=missed == "one")
-    _record_state(conn, before, after, by.actor, "job.resume", missed=missed, backfilled=count)
-    return after, count
+    _read(conn, tenant_id, job_id, by)
+
+    def make() -> int:
+        before = _locked(conn, tenant_id, job_id, by)
+        after = resume_job(conn, tenant_id, job_id)
+        count = 0
+        if before.state == "paused" and missed != "skip":
+            count = _fill(conn, before, after, only_last=missed == "one")
+        _record_state(conn, before, after, by.actor, "job.resume", missed=missed, backfilled=count)
+        return count
+
+    made = once_of_job(conn, tenant_id, key, ("resume", job_id), missed.encode(), make)
+    return get_job(conn, tenant_id, job_id), int(made)
 
 
 def delete(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRow:
@@ -96,7 +106,6 @@ def trigger(
     tenant_id: str,
     job_id: bytes,
     by: By,
-    request_id: bytes,
     params: Mapping[str, Any] | None,
     key: str | None = None,
 ) -> tuple[bytes, int]:
@@ -104,7 +113,7 @@ def trigger(
     job = _read(conn, tenant_id, job_id, by)
 
     def make() -> str:
-        execution_id, is_new = trigger_once(conn, tenant_id, job_id, request_id, params)
+        execution_id, is_new = trigger_once(conn, tenant_id, job_id, new_request_id(), params)
         after = {"execution_id": text_of(execution_id)} | ({} if params is None else {"params": params})
         if is_new:
             _record(conn, job, by.actor, "job.trigger", None, after)
@@ -120,7 +129,6 @@ def backfill(
     tenant_id: str,
     job_id: bytes,
     by: By,
-    request_id: bytes,
     span: tuple[int, int],
     key: str | None = None,
 ) -> tuple[int, int]:
@@ -128,7 +136,7 @@ def backfill(
     job = _read(conn, tenant_id, job_id, by)
 
     def make() -> int:
-        count = backfill_job(conn, tenant_id, job_id, request_id, *span)
+        count = backfill_job(conn, tenant_id, job_id, new_request_id(), *span)
         after = {"from": shown_time(span[0]), "to": shown_time(span[1]), "count": count}
         _record(conn, job, by.actor, "job.backfill", None, after)
         return count
@@ -150,9 +158,7 @@ def _read(conn: Connection[Any], tenant_id: str, job_id: bytes, by: By) -> JobRo
     return job
 
 
-def _fill(
-    conn: Connection[Any], paused: JobRow, resumed: JobRow, request_id: bytes, *, only_last: bool
-) -> int:
+def _fill(conn: Connection[Any], paused: JobRow, resumed: JobRow, *, only_last: bool) -> int:
     """A backfill of the times from the pause to before the resume."""
     first_ms, last_ms = paused.effective_from_ms, resumed.effective_from_ms - 1
     timing = paused.timing
@@ -163,7 +169,7 @@ def _fill(
         after_ms = max(first_ms, timing.start_ms or 0) - 1
         first_ms = timing.schedule.nth_after(after_ms, count, timing.anchor_ms) or last_ms
     last_ms = min(last_ms, read_now_ms(conn))
-    return backfill_job(conn, resumed.tenant_id, resumed.job_id, request_id, first_ms, last_ms)
+    return backfill_job(conn, resumed.tenant_id, resumed.job_id, new_request_id(), first_ms, last_ms)
 
 
 def _record_state(

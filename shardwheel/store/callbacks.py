@@ -3,7 +3,7 @@ taken, and what became of each try is written down. At least once: what a taker 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +11,9 @@ from psycopg import Connection
 
 from shardwheel.execution import Callback
 from shardwheel.ids import text_of
-from shardwheel.store.arrays import Uuid
+from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.execution_row import time_or_none
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 # Far longer than one try may take.
 LEASE = timedelta(seconds=60)
@@ -36,11 +36,15 @@ def callback_failed(conn: Connection[Any], callback: Callback, problem: str, pau
     _end(conn, callback, "given_up" if pause is None else "open", problem, pause or timedelta())
 
 
-def callbacks_of(conn: Connection[Any], tenant_id: str, execution_id: bytes) -> list[dict[str, Any]]:
-    """As read, with its execution."""
-    parameters = {"tenant_id": tenant_id, "execution_id": Uuid(execution_id)}
-    return [
-        {
+def callbacks_of(
+    conn: Connection[Any], tenant_id: str, execution_ids: Sequence[bytes]
+) -> dict[bytes, list[dict[str, Any]]]:
+    """Those of each of these executions, as read with it."""
+    parameters = {"tenant_id": tenant_id, "execution_ids": Uuids(execution_ids)}
+    found: dict[bytes, list[dict[str, Any]]] = {execution_id: [] for execution_id in execution_ids}
+    for row in conn.execute(sql("callbacks_of"), parameters, prepare=is_few(len(found))):
+        execution_id, callback_id, url, state, tries, problem, due_ms, ended_ms = row
+        shown = {
             "id": text_of(callback_id),
             "url": url,
             "state": state,
@@ -49,10 +53,8 @@ def callbacks_of(conn: Connection[Any], tenant_id: str, execution_id: bytes) -> 
             "next_try_at": time_or_none(due_ms),
             "ended_at": time_or_none(ended_ms),
         }
-        for callback_id, url, state, tries, problem, due_ms, ended_ms in conn.execute(
-            sql("callbacks_of"), parameters
-        )
-    ]
+        found[execution_id].append(shown)
+    return found
 
 
 def _end(

@@ -16,7 +16,7 @@ from psycopg import Connection
 from shardwheel.dag import DagPosting
 from shardwheel.errors import ConflictError
 from shardwheel.execution import Resolved
-from shardwheel.ids import id_of, text_of
+from shardwheel.ids import id_of, new_request_id, text_of
 from shardwheel.job import JobState
 from shardwheel.store import dag_hands
 from shardwheel.store.alterations import By
@@ -95,7 +95,6 @@ def trigger(
     tenant_id: str,
     dag_id: bytes,
     by: By,
-    request_id: bytes,
     params: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> tuple[bytes, int]:
@@ -104,7 +103,7 @@ def trigger(
     _check_tasks(by, dag.definition)
 
     def make() -> str:
-        run_id, is_new = trigger_once(conn, tenant_id, dag_id, request_id, params)
+        run_id, is_new = trigger_once(conn, tenant_id, dag_id, new_request_id(), params)
         after = {"run_id": text_of(run_id)} | ({} if params is None else {"params": params})
         if is_new:
             _record(conn, tenant_id, dag_id, by, "dag.trigger", None, after)

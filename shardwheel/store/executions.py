@@ -3,6 +3,7 @@ tenant's: the tenant is part of every statement, whatever role reads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from psycopg import Connection
@@ -11,12 +12,12 @@ from shardwheel.errors import NotFoundError
 from shardwheel.execution import ExecutionState
 from shardwheel.ids import first_id_at, text_of
 from shardwheel.output import shown_time
-from shardwheel.store.arrays import Uuid
+from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.callbacks import callbacks_of
 from shardwheel.store.execution_row import ExecutionRow, attempt_as_read
 from shardwheel.store.notes import read_logs
 from shardwheel.store.page import Page, checked_limit, id_of_cursor, page_of
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 from shardwheel.times import refuse
 
 _LAST_ID = b"\xff" * 16
@@ -71,16 +72,31 @@ def list_executions(
 
 def get_execution(conn: Connection[Any], tenant_id: str, execution_id: bytes) -> dict[str, Any]:
     """An execution as read, with its attempts, oldest first, and who was told of its end."""
-    parameters = {"tenant_id": tenant_id, "execution_id": Uuid(execution_id)}
-    row = conn.execute(sql("read_execution"), parameters).fetchone()
-    if row is None:
+    (shown,) = read_executions(conn, tenant_id, [execution_id])
+    return existing(execution_id, shown)
+
+
+def existing(execution_id: bytes, shown: dict[str, Any] | None) -> dict[str, Any]:
+    if shown is None:
         raise NotFoundError(f"there is no execution {text_of(execution_id)}", field="id")
-    *columns, attempts = row
-    shown = ExecutionRow._make(columns).as_read()
-    return shown | {
-        "attempts": [attempt_as_read(attempt) for attempt in attempts],
-        "callbacks": callbacks_of(conn, tenant_id, execution_id),
+    return shown
+
+
+def read_executions(
+    conn: Connection[Any], tenant_id: str, execution_ids: Sequence[bytes]
+) -> list[dict[str, Any] | None]:
+    """Some executions as `get_execution` has each, in the order of the ids; None for what is not there, or
+    another tenant's."""
+    parameters = {"tenant_id": tenant_id, "execution_ids": Uuids(execution_ids)}
+    few = is_few(len(execution_ids))
+    rows = {row[0]: row for row in conn.execute(sql("read_executions"), parameters, prepare=few)}
+    callbacks = callbacks_of(conn, tenant_id, list(rows))
+    shown = {
+        execution_id: ExecutionRow._make(columns).as_read()
+        | {"attempts": [attempt_as_read(one) for one in attempts], "callbacks": callbacks[execution_id]}
+        for execution_id, (*columns, attempts) in rows.items()
     }
+    return [shown.get(execution_id) for execution_id in execution_ids]
 
 
 def get_logs(

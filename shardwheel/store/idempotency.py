@@ -6,7 +6,7 @@ for the first one's commit at the primary key, and then finds its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from psycopg.types.json import Json
 from shardwheel.errors import ConflictError
 from shardwheel.ids import id_of, text_of
 from shardwheel.posting import JobPosting
+from shardwheel.store.arrays import Texts, Uuids
 from shardwheel.store.children import store_jobs
-from shardwheel.store.sql import sql
+from shardwheel.store.sql import is_few, sql
 
 
 class Stored(NamedTuple):
@@ -28,14 +29,49 @@ class Stored(NamedTuple):
     is_new: bool
 
 
+class Keyed(NamedTuple):
+    """A key, what it is used for, and the job that it stands for from now on if it is free."""
+
+    key: str
+    body_hash: bytes
+    job_id: bytes
+
+    @classmethod
+    def of(cls, posting: JobPosting, job_id: bytes) -> Keyed:
+        return cls(posting.idempotency_key or "", _hash(_body(posting)), job_id)
+
+
+def take_keys(conn: Connection[Any], tenant_id: str, wished: Sequence[Keyed]) -> list[Stored | None]:
+    """For each of many, the job that its key stands for: it is to be made now, or was before (by an earlier
+    one of these, too). None: for another body. A statement or two, however many they are."""
+    first = {one.key: one for one in reversed(wished)}
+    values = {
+        "tenant_id": tenant_id,
+        "keys": Texts(list(first)),
+        "body_hashes": Uuids([one.body_hash for one in first.values()]),
+        "answers": Texts([text_of(one.job_id) for one in first.values()]),
+    }
+    few = is_few(len(first))
+    taken = {key for (key,) in conn.execute(sql("take_keys"), values, prepare=few)}
+    meant = {key: (first[key].body_hash, first[key].job_id) for key in taken}
+    if left := first.keys() - taken:
+        given = {"tenant_id": tenant_id, "keys": Texts(sorted(left))}
+        for key, body_hash, answer in conn.execute(sql("known_keys"), given, prepare=few):
+            meant[key] = bytes(body_hash), id_of(answer)
+    return [_stored(one, *meant[one.key]) for one in wished]
+
+
+def _stored(one: Keyed, body_hash: bytes, job_id: bytes) -> Stored | None:
+    return Stored(job_id, job_id == one.job_id) if body_hash == one.body_hash else None
+
+
 def store_once(conn: Connection[Any], tenant_id: str, posting: JobPosting) -> Stored:
     def make() -> bytes:
         return store_jobs(conn, tenant_id, [posting])[0]
 
     if posting.idempotency_key is None:
         return Stored(make(), True)
-    body = msgspec.json.encode(posting, order="deterministic")
-    return make_once(conn, tenant_id, posting.idempotency_key, body, make)
+    return make_once(conn, tenant_id, posting.idempotency_key, _body(posting), make)
 
 
 def make_once(
@@ -67,7 +103,7 @@ def once(
     conn: Connection[Any], tenant_id: str, said: str, key: str, body: bytes, make: Callable[[], Any]
 ) -> tuple[Any, bool]:
     """What `make` answers to this body, and whether it was made now; `said` is the key as it was sent."""
-    body_hash = blake2b(body, digest_size=16).digest()
+    body_hash = _hash(body)
     values = {"tenant_id": tenant_id, "key": key, "body_hash": body_hash}
     if conn.execute(sql("take_key"), values).rowcount:
         answer = make()
@@ -75,6 +111,18 @@ def once(
         return answer, True
     ((known_hash, answer),) = conn.execute(sql("known_key"), values)
     if bytes(known_hash) != body_hash:
-        problem = f"idempotency_key: {said!r} was used for another body; choose another key"
-        raise ConflictError(problem, field="idempotency_key")
+        raise used(said)
     return answer, False
+
+
+def used(key: str) -> ConflictError:
+    problem = f"idempotency_key: {key!r} was used for another body; choose another key"
+    return ConflictError(problem, field="idempotency_key")
+
+
+def _body(posting: JobPosting) -> bytes:
+    return msgspec.json.encode(posting, order="deterministic")
+
+
+def _hash(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()

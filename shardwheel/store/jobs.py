@@ -39,16 +39,21 @@ def create_jobs(conn: _Connection, tenant_id: str, postings: Sequence[JobPosting
 
 
 def insert_jobs(
-    conn: _Connection, tenant_id: str, postings: Sequence[JobPosting], now_ms: int
+    conn: _Connection,
+    tenant_id: str,
+    postings: Sequence[JobPosting],
+    now_ms: int,
+    ids: Sequence[bytes] | None = None,
 ) -> list[JobRow]:
-    """The same at a time of the database's clock, a moment ago; the jobs as they stand then."""
+    """The same at a time of the database's clock, a moment ago; the jobs as they stand then. `ids`: theirs,
+    made for them already."""
     if not postings:
         return []
     if any(posting.parents for posting in postings):
         refuse("parents", "can't be given here", "post the job to the API, or use: shardctl job create")
     forms = Forms(now_ms)
     formed = [forms.of(posting) for posting in postings]
-    ids = [new_job_id(now_ms) for _ in postings]
+    ids = ids or [new_job_id(now_ms) for _ in postings]
     partitions = [partition_of(job_id) for job_id in ids]
     parameters = {
         "tenant_id": tenant_id,

@@ -182,10 +182,7 @@ def _cancel_ahead(conn: _Connection, tenant_id: str, execution: bytes, job_id: b
         raise unknown
     job = _shared(conn, tenant_id, job_id)
     scheduled_ms = scheduled_ms_of(execution)
-    if (
-        partition_of_id(execution) != job.partition
-        or fire_id(job_id, job.partition, scheduled_ms) != execution
-    ):
+    if partition_of_id(execution) != job.partition or not _is_fire(job, execution, scheduled_ms):
         raise unknown
     values = {
         "execution_id": Uuid(execution),
@@ -197,6 +194,13 @@ def _cancel_ahead(conn: _Connection, tenant_id: str, execution: bytes, job_id: b
     if conn.execute(sql("cancel_ahead"), values).rowcount:
         return "cancelled"
     return cancel_execution(conn, tenant_id, execution)
+
+
+def _is_fire(job: JobRow, execution: bytes, scheduled_ms: int) -> bool:
+    """Whether it is the job's own fire, at a time of its schedule as it stands: any other is never published,
+    and gets no row. (What was due by an older schedule has one already.)"""
+    is_own = fire_id(job.job_id, job.partition, scheduled_ms) == execution
+    return is_own and job.timing.next_after(scheduled_ms - 1) == scheduled_ms
 
 
 def _shared(conn: _Connection, tenant_id: str, job_id: bytes) -> JobRow:

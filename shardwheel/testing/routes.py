@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -70,11 +69,20 @@ def _fits(item: dict[str, Any], name: str, word: Any) -> bool:
             return word in item["tags"]
         case "q":
             return word.lower() in f"{item['name']} {item.get('task', '')}".lower()
+        case "parent":
+            return word in (item["parents"] or ())
         case "from":
-            return bool(parse_time(item["scheduled_at"], name) >= parse_time(word, name))
+            return _time_of(item) >= parse_time(word, name)
         case "to":
-            return bool(parse_time(item["scheduled_at"], name) < parse_time(word, name))
+            return _time_of(item) < parse_time(word, name)
+    if name not in item:
+        raise UsageError(f"{name}: is no filter in shardwheel.testing: try that on a real API", field=name)
     return bool(item[name] == word)
+
+
+def _time_of(item: dict[str, Any]) -> int:
+    """By which the API filters: when it was made, if that is told, else its scheduled time."""
+    return parse_time(item.get("created_at") or item["scheduled_at"], "time")
 
 
 Route = Callable[[Ask], Answered]
@@ -154,14 +162,14 @@ def pause(ask: Ask) -> Answered:
 
 @route("POST /jobs/{id}:resume")
 def resume(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("missed", "skip"))
+    given = (ask.body.get("missed", "skip"), ask.body["idempotency_key"])
     _, count = ask.engine.transact(alterations.resume, ask.tenant, ask.id, BY, *given)
     return 200, ask.job() | {"backfilled": count}
 
 
 @route("POST /jobs/{id}:trigger")
 def trigger(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
+    given = (ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "execution_id": text_of(run_id), "job_id": text_of(ask.id)}
 
@@ -169,7 +177,7 @@ def trigger(ask: Ask) -> Answered:
 @route("POST /jobs/{id}:backfill")
 def backfill(ask: Ask) -> Answered:
     span = parse_time(ask.body["from"], "from"), parse_time(ask.body["to"], "to")
-    given = (_request_id(ask), span, ask.body["idempotency_key"])
+    given = (span, ask.body["idempotency_key"])
     count, _ = ask.engine.transact(alterations.backfill, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(ask.id), "job_id": text_of(ask.id), "count": count}
 
@@ -181,10 +189,6 @@ def next_times(ask: Ask) -> Answered:
     after_ms = max(ask.engine.now_ms, job.effective_from_ms) - 1
     times = job.timing.times_between(after_ms, END_MS - 1) if job.state == "active" else iter(())
     return 200, {"items": [shown_time(time_ms) for time_ms in islice(times, int(ask.query.get("n", 10)))]}
-
-
-def _request_id(ask: Ask) -> bytes:
-    return blake2b(ask.body["idempotency_key"].encode(), digest_size=16).digest()
 
 
 # --- executions, task types, dead letters ----------------------------------------------------------------
@@ -326,7 +330,7 @@ def resume_dag(ask: Ask) -> Answered:
 
 @route("POST /dags/{id}:trigger")
 def trigger_dag(ask: Ask) -> Answered:
-    given = (_request_id(ask), ask.body.get("params"), ask.body["idempotency_key"])
+    given = (ask.body.get("params"), ask.body["idempotency_key"])
     run_id, _ = ask.engine.transact(dag_alterations.trigger, ask.tenant, ask.id, BY, *given)
     return 202, {"id": text_of(run_id), "dag_id": text_of(ask.id)}
 

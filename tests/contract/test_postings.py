@@ -31,6 +31,20 @@ async def test_a_key_finds_what_it_made(rig: LoopRig, clock: MockClock | None) -
 
 
 @trio_test
+async def test_keys_that_come_together(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig):
+        a, b = ({"task": "a", "idempotency_key": key} for key in "ab")
+        (known,) = await created(rig, b)
+        first, second, twice, plain = await created(rig, a, b, a, {"task": "a"})
+        assert first.job == twice.job and second.job == known.job
+        assert len({one.job.job_id for one in (first, second, plain)}) == 3
+        with pytest.raises(ConflictError):
+            await created(rig, {"task": "c", "idempotency_key": "c"}, {"task": "b", "idempotency_key": "a"})
+        (again,) = await created(rig, {"task": "d", "idempotency_key": "c"})
+        assert again.job.task == "d"  # What was refused has taken no key.
+
+
+@trio_test
 async def test_jobs_are_read_back_in_the_order_of_their_ids(rig: LoopRig, clock: MockClock | None) -> None:
     async with scene(rig):
         fields = {"params": {"x": [1]}, "tags": ["t"], "cron": "0 9 * * *", "time_zone": "Europe/Berlin"}

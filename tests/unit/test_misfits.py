@@ -22,6 +22,7 @@ class Outer(msgspec.Struct):
     limit: Annotated[int, Meta(ge=1)] | None = None
     tags: list[str] = []
     size: float = 0
+    missed: Annotated[Literal["skip", "one"], Meta(description="words about it")] = "skip"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,7 @@ class Outer(msgspec.Struct):
     [
         ({"pool": "huge"}, "pool: 'huge' is unknown; choose one of long, short"),
         ({"inner": {"kind": "c"}}, "inner.kind: 'c' is unknown; choose one of a, b"),
+        ({"missed": "many"}, "missed: 'many' is unknown; choose one of one, skip"),
         ({"name": 7}, "name: is a whole number; give a text"),
         ({"name": None}, "name: is null; give a text"),
         ({"limit": 0}, "limit: is out of range; give a whole number >= 1"),

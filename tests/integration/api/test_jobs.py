@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from shardwheel.api import views
+from shardwheel.ids import id_of, partition_of_id
 from tests.integration.api.rig import Rig
 
 pytestmark = pytest.mark.servers
@@ -150,20 +151,24 @@ def test_pause_resume_and_delete(api: Rig) -> None:
     assert actions == ["job.delete", "job.resume", "job.pause", "job.create"]
 
 
-@pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("one", 1), ("all", 3)])
-def test_what_was_missed_while_it_was_paused(api: Rig, missed: str, count: int) -> None:
-    job = api.job(every="1h", cron=None)
-    api.call("POST", f"/jobs/{job['id']}:pause")
+def paused_for_hours(api: Rig, job_id: str) -> None:
+    """As if it had been made and paused some hours ago: the trigger would set these times to now."""
+    api.call("POST", f"/jobs/{job_id}:pause")
     with psycopg.connect(api.dsn) as conn:
-        # As if it had been made and paused some hours ago: the trigger would set these to now.
         conn.execute("ALTER TABLE shardwheel.jobs DISABLE TRIGGER jobs_before_change")
         conn.execute(
             """UPDATE shardwheel.jobs SET effective_from = clock_timestamp() - interval '190 minutes',
                       anchor_at = anchor_at - interval '10 hours 30 minutes', start_at = NULL
                 WHERE job_id = %s""",
-            [job["id"]],
+            [job_id],
         )
         conn.execute("ALTER TABLE shardwheel.jobs ENABLE TRIGGER jobs_before_change")
+
+
+@pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("one", 1), ("all", 3)])
+def test_what_was_missed_while_it_was_paused(api: Rig, missed: str, count: int) -> None:
+    job = api.job(every="1h", cron=None)
+    paused_for_hours(api, job["id"])
     resumed = api.call("POST", f"/jobs/{job['id']}:resume", {"missed": missed})
     assert resumed.json()["backfilled"] == count
     with psycopg.connect(api.dsn) as conn:
@@ -202,6 +207,42 @@ def test_a_trigger_by_key_at_the_same_time_is_one_run_and_other_params_are_refus
     assert another.status_code == 202
 
 
+def expire_keys(api: Rig) -> None:
+    """As if a day had gone by."""
+    with psycopg.connect(api.dsn) as conn:
+        conn.execute("UPDATE shardwheel.idempotency_keys SET expires_at = now() - interval '1 ms'")
+
+
+def test_a_key_that_ran_out_triggers_a_new_run(api: Rig) -> None:
+    """`month-end` is for this month: next month it must run again, and not be told of the last one."""
+    path = f"/jobs/{api.job()['id']}:trigger"
+    for body in ({"params": {"month": 10}, "idempotency_key": "end"}, {"idempotency_key": "end"}):
+        first, again = api.call("POST", path, body).json(), api.call("POST", path, body).json()
+        assert first == again
+        expire_keys(api)
+    runs = api.call("GET", path.replace(":trigger", "/executions")).json()["items"]
+    assert len(runs) == 2 and runs[0]["id"] == first["id"]
+
+
+def test_a_resume_by_key_is_one_and_its_answer_stays(api: Rig) -> None:
+    job = api.job(every="1h", cron=None)
+    path = f"/jobs/{job['id']}"
+    paused_for_hours(api, job["id"])
+    body = {"missed": "all", "idempotency_key": "go on"}
+    answers = [api.call("POST", f"{path}:resume", body).json() for _ in range(2)]
+    assert [one["backfilled"] for one in answers] == [3, 3]
+    # Somebody paused it meanwhile: the repeat of an answer that was lost must not undo that.
+    api.call("POST", f"{path}:pause")
+    late = api.call("POST", f"{path}:resume", body).json()
+    assert (late["state"], late["backfilled"]) == ("paused", 3)
+    other = api.call("POST", f"{path}:resume", body | {"missed": "one"})
+    assert (other.status_code, other.json()["error"]["field"]) == (409, "idempotency_key")
+    assert api.call("POST", f"{path}:resume", {"idempotency_key": "again"}).json()["state"] == "active"
+    with psycopg.connect(api.dsn) as conn:
+        work = conn.execute("SELECT count FROM shardwheel.work_rows WHERE job_id = %s", [job["id"]])
+        assert work.fetchall() == [(3,)]
+
+
 def test_a_backfill_by_key_is_one_and_another_span_is_refused(api: Rig) -> None:
     job = api.job(cron="0 * * * *")
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z", "idempotency_key": "fill"}
@@ -230,7 +271,9 @@ def test_executions_are_read_with_attempts_and_cancelled(api: Rig) -> None:
     read = api.call("GET", f"/executions/{execution_id}").json()
     msgspec.convert(read, views.ExecutionWithAttempts)
     assert (read["state"], read["attempts"]) == ("queued", [])
+    api.poked.clear()
     assert api.call("POST", f"/executions/{execution_id}:cancel").json() == {"outcome": "cancelled"}
+    assert api.poked == [partition_of_id(id_of(execution_id))]
     assert api.call("POST", f"/executions/{execution_id}:cancel").json() == {"outcome": "already_done"}
     assert [entry["action"] for entry in audit(api, object_id=execution_id)] == ["execution.cancel"]
     assert api.call("GET", f"/executions/{uuid.uuid4()}").status_code == 404
@@ -263,6 +306,7 @@ def test_the_log_of_an_execution(api: Rig) -> None:
 
 def test_dead_letters_are_redriven_and_discarded(api: Rig) -> None:
     first, second, third = (api.letter("letters") for _ in range(3))
+    third_run = api.call("GET", f"/dead-letters/{third}", tenant="letters").json()["execution_id"]
     redriven = api.call("POST", f"/dead-letters/{first}:redrive", tenant="letters")
     assert redriven.status_code == 202
     assert api.call("POST", f"/dead-letters/{first}:redrive", tenant="letters").json() == redriven.json()
@@ -273,7 +317,9 @@ def test_dead_letters_are_redriven_and_discarded(api: Rig) -> None:
     assert (unlimited.status_code, unlimited.json()["error"]["field"]) == (400, "all")
     listed = api.call("GET", "/dead-letters", tenant="letters").json()["items"]
     assert [item["id"] for item in listed] == [third]
+    api.poked.clear()
     rest = api.call("POST", "/dead-letters:redrive", {"all": True}, tenant="letters")
+    assert partition_of_id(id_of(third_run)) in api.poked
     assert rest.json() == {"done": 1, "refused": {}, "count": None, "next_cursor": None}
     assert api.call("GET", f"/dead-letters/{third}", tenant="letters").json()["state"] == "redriven"
 

@@ -58,7 +58,7 @@ async def test_a_receiver_is_told_again_until_it_has_taken_it(gate: Gate) -> Non
         for tries, state in ((1, "open"), (2, "delivered")):
             async with trio.open_nursery() as nursery:
                 assert await callbacks.run_once(nursery) == 1
-            (shown,) = callbacks_of(gate.conn, "t", execution)
+            (shown,) = callbacks_of(gate.conn, "t", [execution])[execution]
             assert (shown["tries"], shown["state"]) == (tries, state)
             gate.conn.execute("UPDATE shardwheel.callbacks SET due_at = now()")
         async with trio.open_nursery() as nursery:
@@ -80,7 +80,7 @@ async def test_one_that_never_takes_it_is_given_up_and_says_so(gate: Gate) -> No
         callbacks = Callbacks(Service("r"), EndStore(pool), Webhooks(LAX), secret="s", limit=timedelta(0))
         async with trio.open_nursery() as nursery:
             await callbacks.run_once(nursery)
-    (shown,) = callbacks_of(gate.conn, "t", execution)
+    (shown,) = callbacks_of(gate.conn, "t", [execution])[execution]
     assert (shown["state"], shown["problem"]) == ("given_up", "answered 503")
 
 

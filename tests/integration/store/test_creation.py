@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import psycopg
 import pytest
 
-from shardwheel.errors import UsageError
+from shardwheel.errors import ConflictError, UsageError
+from shardwheel.ids import text_of
 from shardwheel.posting import parse_posting
 from shardwheel.store.audit import Actor
 from shardwheel.store.creation import Wish, create_batch
@@ -59,6 +60,68 @@ def test_those_with_a_key_come_back_in_their_places(conn: Connection) -> None:
     audited = conn.execute("SELECT object_id, details FROM shardwheel.audit ORDER BY audit_id").fetchall()
     assert len(audited) == 4
     assert {details["after"]["task"] for _, details in audited} == {"task-None", "task-a", "task-b"}
+
+
+class Counting:
+    """A connection that counts what it is asked."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        self.count = 0
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        return self._conn.execute(*args, **kwargs)
+
+
+def keyed(names: Iterable[str], **fields: Any) -> list[Wish]:
+    return [Wish(parse_posting({"task": "a", "idempotency_key": name} | fields), ACTOR) for name in names]
+
+
+def test_keys_cost_as_many_statements_for_hundreds_as_for_two(conn: Connection) -> None:
+    """Our own clients send one with every job."""
+    asked = []
+    for names in (range(2), range(100, 400)):
+        counting = Counting(conn)
+        create_batch(cast(Connection, counting), "t", keyed(str(name) for name in names))
+        asked.append(counting.count)
+    assert asked[0] == asked[1] <= 4
+    counting = Counting(conn)
+    again = create_batch(cast(Connection, counting), "t", keyed(str(name) for name in range(100, 400)))
+    assert counting.count <= 4 and len({found.job.job_id for found in again}) == 300
+    assert conn.execute("SELECT count(*) FROM shardwheel.jobs").fetchone() == (302,)
+
+
+def test_a_batch_may_be_partly_known(conn: Connection) -> None:
+    known = create_batch(conn, "t", keyed("bd"))
+    found = create_batch(conn, "t", keyed("abcd"))
+    assert [found[1].job, found[3].job] == [one.job for one in known]
+    assert conn.execute("SELECT count(*) FROM shardwheel.jobs").fetchone() == (4,)
+    rows = conn.execute("SELECT key, answer FROM shardwheel.idempotency_keys ORDER BY key").fetchall()
+    assert rows == [(name, text_of(one.job.job_id)) for name, one in zip("abcd", found, strict=True)]
+    assert conn.execute("SELECT count(*) FROM shardwheel.audit").fetchone() == (4,)
+
+
+def test_a_key_that_ran_out_is_free_again(conn: Connection) -> None:
+    (old,) = create_batch(conn, "t", keyed("k"))
+    conn.execute("UPDATE shardwheel.idempotency_keys SET expires_at = now() - interval '1 ms'")
+    (new,) = create_batch(conn, "t", keyed("k", tags=["other"]))
+    assert new.job.job_id != old.job.job_id
+    assert create_batch(conn, "t", keyed("k", tags=["other"]))[0].job == new.job
+
+
+def test_a_key_of_another_body_says_whose_it_is(conn: Connection) -> None:
+    create_batch(conn, "t", keyed("k"))
+    conn.commit()
+    with pytest.raises(ConflictError) as refused:
+        create_batch(conn, "t", [*keyed("ab"), *keyed("k", tags=["other"])])
+    assert refused.value.field == "[2].idempotency_key"
+    conn.rollback()
+    assert conn.execute("SELECT key FROM shardwheel.idempotency_keys").fetchall() == [("k",)]
+    # Within one batch as well.
+    with pytest.raises(ConflictError) as refused:
+        create_batch(conn, "t", [*keyed("x"), *keyed("x", tags=["other"])])
+    assert refused.value.field == "[1].idempotency_key"
 
 
 def test_a_number_too_large_for_json_is_refused_by_name(conn: Connection) -> None:

@@ -111,9 +111,10 @@ def test_a_once_in_the_past_takes_effect_at_its_time_at_creation_only(conn: Conn
 
 
 def test_a_once_does_not_move_to_a_time_that_has_run(conn: Connection) -> None:
-    job = create(conn, delay="1h")
-    taken_ms = read_now_ms(conn) + 7_200_000
+    job = create(conn, delay="2h")
+    taken_ms = job.anchor_ms or 0
     cancel_execution(conn, "t", fire_id(job.job_id, job.partition, taken_ms), job.job_id)
+    edit_job(conn, "t", job.job_id, {"delay": "1h"})
     moment = conn.execute("SELECT shardwheel.at(%s)", [taken_ms]).fetchone()
     assert moment is not None
     with pytest.raises(ConflictError, match="already"):
@@ -273,3 +274,13 @@ def test_cancel_tells_the_truth(conn: Connection) -> None:
     with pytest.raises(NotFoundError):
         cancel_execution(conn, "t", ahead)
     assert cancel_execution(conn, "t", ahead, job.job_id) == "cancelled"
+
+
+def test_only_a_time_of_the_schedule_is_cancelled_ahead(conn: Connection) -> None:
+    """Whoever computes an id for any other moment gets no row: nothing is ever fired for it."""
+    job = create(conn, every="1h")
+    next_ms = job.timing.next_after(read_now_ms(conn)) or 0
+    for moment_ms in (next_ms - 1, next_ms + 1, next_ms - 3_600_000 * 20):
+        with pytest.raises(NotFoundError):
+            cancel_execution(conn, "t", fire_id(job.job_id, job.partition, moment_ms), job.job_id)
+    assert conn.execute("SELECT count(*) FROM shardwheel.executions").fetchone() == (0,)

@@ -11,6 +11,7 @@ import pytest
 
 from shardwheel.errors import ConflictError
 from shardwheel.keeping import Keep
+from shardwheel.schedule import Definition, schedule_from
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.requests import cancel_execution
 from shardwheel.store.retention import (
@@ -128,7 +129,7 @@ def test_nothing_of_a_schedule_that_the_floor_does_not_know_goes(gate: Gate) -> 
 
 
 def test_one_cancelled_ahead_stays_while_its_jitter_may_be_above_the_floor(gate: Gate) -> None:
-    gate.update(gate.job_id, jitter_ms=DAY_MS)
+    gate.update(gate.job_id, jitter_ms=DAY_MS, schedule=schedule_from(Definition(every_ms=1)).text)
     old_schedule(gate)
     fire = gate.fire(now_ms(gate) - 40 * DAY_MS)
     cancel_execution(gate.conn, "t", fire.execution_id, gate.job_id)

@@ -17,7 +17,7 @@ from shardwheel.store.dag_reading import RUN_STATES
 CONTRACT = """
 jobs: `POST /jobs`, `POST /jobs:batch` (≤ 1,000, all or none), `GET /jobs`, `GET|PATCH|DELETE /jobs/{id}`,
 `POST /jobs/{id}:pause | :resume | :trigger | :backfill`, `GET /jobs/{id}/next?n=`,
-`GET /jobs/{id}/executions`
+`GET /jobs/{id}/executions`, `PUT|DELETE /jobs/{id}/dependencies/{parent_id}`
 executions: `GET /executions`, `GET /executions/{id}` (with its attempts), `POST /executions/{id}:cancel`,
 `GET /executions/{id}/logs`, `GET /executions/{id}/explain`
 tasks: `GET /tasks`, `POST /tasks/{name}:pause | :resume`
@@ -28,7 +28,7 @@ dead letters: `GET /dead-letters`, `GET /dead-letters/{id}`, `POST /dead-letters
 `POST /dead-letters:redrive | :discard` (by filter)
 cluster: `GET /shards`, `GET /partitions`, `GET /wheel?from=&to=` (entries per time bucket and shard),
 `POST /rebalance`, `POST /shards/{id}:drain`; `GET /audit`; `GET /alerts`, `POST /alerts/{id}:silence`
-`GET /events` (server-sent), `GET /healthz`, `GET /readyz`
+`GET /events` (server-sent), `GET /healthz`, `GET /readyz`; `GET /metrics` on every service (Prometheus)
 """
 
 
@@ -45,7 +45,7 @@ def routes_in(text: str) -> set[str]:
 
 def test_no_route_of_the_contract_is_missing() -> None:
     wanted = routes_in(CONTRACT)
-    assert len(wanted) == 50 and "POST /dags/{id}/runs/{run}/tasks/{task}:skip" in wanted
+    assert len(wanted) == 53 and "POST /dags/{id}/runs/{run}/tasks/{task}:skip" in wanted
     assert sorted(wanted - set(RULES)) == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardwheel.api.remembered import KEPT_S, MOST, Remembered
+from shardwheel.api.remembered import KEPT_S, MOST, MOST_BYTES, Remembered
 
 ID = bytes(16)
 
@@ -41,3 +41,21 @@ def test_it_does_not_grow_without_end() -> None:
         remembered.keep("acme", number.to_bytes(16, "big"), b"", 0.0)
     assert remembered.get("acme", bytes(16)) is None
     assert remembered.get("acme", MOST.to_bytes(16, "big")) == b""
+
+
+def test_large_answers_do_not_fill_the_memory() -> None:
+    remembered, large = Remembered(lambda: 0.0), bytes(MOST_BYTES // 4)
+    ids = [number.to_bytes(16, "big") for number in range(40)]
+
+    def kept() -> int:
+        return sum(remembered.get("acme", job_id) is not None for job_id in ids)
+
+    for number, job_id in enumerate(ids):
+        remembered.keep("acme", job_id, large, 0.0)
+        assert 1 <= kept() <= 4, number
+    # One that is replaced or forgotten counts no more.
+    for _ in range(9):
+        remembered.forget("acme", ids[-1])
+        remembered.keep("acme", ids[-1], large, 0.0)
+        remembered.keep("acme", ids[-1], large, 0.0)
+    assert kept() == 4

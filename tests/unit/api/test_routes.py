@@ -62,6 +62,13 @@ def test_examples_are_what_they_are_examples_of(route: Route) -> None:
         msgspec.convert(route.body_example, route.body)
 
 
+def test_a_process_that_is_unwell_is_described_as_it_says_so() -> None:
+    """Not as a refusal: what is wrong stands in the same form as what is well."""
+    answers = OPERATIONS["GET /healthz"]["responses"]
+    schemas = [answers[status]["content"]["application/json"]["schema"] for status in ("200", "503")]
+    assert schemas[0] == schemas[1] != answers["400"]["content"]["application/json"]["schema"]
+
+
 def test_names_of_operations_differ_and_references_lead_somewhere() -> None:
     names = [operation["operationId"] for operation in OPERATIONS.values()]
     assert len(set(names)) == len(names)

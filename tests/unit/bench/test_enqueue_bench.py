@@ -20,7 +20,9 @@ FIELDS = {
     *("connections", "batch100_p50_ms", "batch100_p99_ms", "batch_jobs_per_s"),
     *("status_p50_ms", "status_p99_ms", "status_per_s", "in_wheel_p99_ms", "in_wheel_without_poke_max_ms"),
     *("bare_insert_per_s", "ratio", "machine", "batch_size", "batch_connections"),
+    *("keyed", "keyed_batch_jobs_per_s", "status_of_many", "execution"),
 }
+LATER = ("keyed", "keyed_batch_jobs_per_s", "status_of_many", "execution")
 
 
 @pytest.mark.servers
@@ -39,9 +41,14 @@ def test_the_fields_of_the_contract(
     assert set(result) == FIELDS
     assert set(result["connections"]) == {"1", "16", "64"}
     assert all(set(one) == {"p50_ms", "p99_ms", "per_s"} for one in result["connections"].values())
-    assert all(value > 0 for name, value in result.items() if name not in ("connections", "machine"))
+    assert all(value > 0 for value in result.values() if not isinstance(value, dict))
+    assert min(result["keyed"].values()) > 0 and min(result["status_of_many"].values()) > 0
     print_result(result)
-    assert "store a job, 16 connections" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "store a job, 16 connections" in said and "read an execution, 1 connections" in said
+    # What was kept before there were keys and executions is still shown.
+    print_result({name: value for name, value in result.items() if name not in LATER})
+    assert "read an execution" not in capsys.readouterr().out
     picture(result, tmp_path / "enqueue.png")
     assert (tmp_path / "enqueue.png").stat().st_size > 1_000
 

@@ -31,6 +31,15 @@ def test_what_is_not_said_comes_from_the_settings(monkeypatch: pytest.MonkeyPatc
     assert Client("http://said:1", token="said")._address()[1] == {"authorization": "Bearer said"}
 
 
+def test_the_settings_may_say_where_the_token_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `shardctl` reads the same file."""
+    monkeypatch.setenv("STAGING_TOKEN", "of staging")
+    Path("shardwheel.toml").write_text(
+        'profile = "s"\n[profiles.s]\napi_url = "http://s:1"\ntoken = "env:STAGING_TOKEN"\n'
+    )
+    assert Client()._address() == ("http://s:1/api/v1", {"authorization": "Bearer of staging"})
+
+
 def test_without_an_address_the_first_call_says_what_to_set() -> None:
     client = Client(tenant="for one's own transactions only")
     with pytest.raises(UsageError, match="SHARDWHEEL_API_URL"):

@@ -85,7 +85,9 @@ def test_it_prunes_only_what_it_made() -> None:
         ({"jobs": [{"name": "a", "task": "t", "delay": "5s"}]}, UsageError, "delay"),
         ({"jobs": [{"name": "a", "task": "t", "cron": "nonsense"}]}, UsageError, r"jobs\[0\] \(a\)"),
         ({"jobs": {"name": "a"}}, UsageError, "not a list"),
-        ({"job": []}, UsageError, "nothing else"),
+        ({"job": []}, UsageError, "other words at its top"),
+        ({"jobs": [SAID | {"id": 5}]}, UsageError, "in quotes"),
+        ({"jobs": [SAID | {"parents": ["1"]}]}, UsageError, "write a DAG"),
         ({"set": "x" * 80}, UsageError, "too long"),
         ([], UsageError, "lists"),
     ],
@@ -136,3 +138,12 @@ def test_pruning_asks_first(shardctl: Shardctl, tmp_path: Path) -> None:
     assert "DELETE /jobs/{id}" not in shardctl.api.names()
     assert shardctl("job", "apply", str(file), "--prune", "--yes").code == 0
     assert "DELETE /jobs/{id}" in shardctl.api.names()
+
+
+def test_export_says_what_a_file_can_not_hold(shardctl: Shardctl) -> None:
+    jobs = [JOB, JOB | {"id": "2"}, JOB | {"id": "3", "name": ""}, JOB | {"id": "4", "parents": ["1"]}]
+    shardctl.api.answers["GET /jobs"] = {"items": jobs, "next_cursor": None}
+    shardctl.api.answers["GET /dags"] = {"items": [], "next_cursor": None}
+    answer = shardctl("job", "export", "-o", "json")
+    assert len(answer.value["jobs"]) == 3
+    assert "left out: 1 jobs" in answer.errors and "3 jobs have no name, or that of another" in answer.errors

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.unit.commands.conftest import Shardctl
@@ -66,6 +67,53 @@ def test_a_question_is_asked_beside_the_answer() -> None:
     assert (ran.stdout, ran.stderr) == ("False\n", "Delete it? [y/N]: \n")
 
 
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("update", ID, "--set", "pool=long"), "pool: 'long' is not JSON"),
+        (("update", ID, "--set", "pool=long"), "a text is written as '\"long\"'"),
+        (("create", "t", "--params", "{to: 1}"), "names and texts stand in double quotes"),
+    ],
+)
+def test_what_is_no_json_says_how_it_is_written(
+    shardctl: Shardctl, words: tuple[str, ...], remedy: str
+) -> None:
+    answer = shardctl("job", *words)
+    assert answer.code == 2 and remedy in answer.errors and shardctl.api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"job delete {ID}", "email.send, active"),
+        (f"execution cancel {ID}", "email.send, succeeded, of 2026-11-20T08:00:00.000Z"),
+        (f"dag cancel {ID}", "tasks not over"),
+        (f"dag delete {ID}", "tasks)"),
+        (f"dlq discard {ID}", "email.send, retries_exhausted, of"),
+        ("job pause --filter task=email.send", ID),
+    ],
+)
+def test_a_question_tells_what_would_be_touched(shardctl: Shardctl, line: str, told: str) -> None:
+    answer = shardctl(*line.split(), "-o", "json", typed="n\n")
+    assert answer.code == 4 and told in answer.errors and answer.text == ""
+    assert all(name.startswith("GET ") for name in shardctl.api.names())
+
+
+def test_a_run_ahead_can_be_cancelled_by_its_job(shardctl: Shardctl) -> None:
+    shardctl.api.answers["GET /executions/{id}"] = (404, "no such execution")
+    answer = shardctl("execution", "cancel", ID, "--job", ID, typed="y\n")
+    assert answer.code == 0 and "(not fired yet)" in answer.errors
+
+
+def test_a_script_s_prune_tells_what_would_be_deleted(shardctl: Shardctl, tmp_path: Any) -> None:
+    (tmp_path / "jobs.yaml").write_text("jobs: []\n")
+    doomed = JOB | {"id": ID, "name": "digest", "tags": ["apply:jobs"]}
+    shardctl.api.answers["GET /jobs"] = {"items": [doomed], "next_cursor": None}
+    shardctl.api.answers["GET /dags"] = {"items": [], "next_cursor": None}
+    answer = shardctl("job", "apply", str(tmp_path / "jobs.yaml"), "--prune", "-o", "json", typed="n\n")
+    assert answer.code == 4 and f"- job digest ({ID})" in answer.errors and answer.text == ""
+
+
 def test_a_file_that_is_already_so_says_only_that(shardctl: Shardctl, tmp_path: Any) -> None:
     (tmp_path / "jobs.yaml").write_text("jobs: []\n")
     for name in ("GET /jobs", "GET /dags"):
@@ -95,3 +143,42 @@ def test_bash_is_told_what_completes_a_line(line: str) -> None:
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
     )
     assert set(ran.stdout.split()) == COMPLETED[line], ran
+
+
+class Refusing:
+    """A connection to a PostgreSQL that refuses every statement."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        self.error = error
+
+    def __enter__(self) -> Refusing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def execute(self, *_: object, **__: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("line", ["producer list", "rebase --yes"])
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (psycopg.errors.InsufficientPrivilege("permission denied"), 4, "the role that migrations run as"),
+        (psycopg.errors.UndefinedTable("no such table"), 4, "run: shardctl migrate"),
+        (psycopg.errors.AdminShutdown("terminating"), 5, "out of reach"),
+        (psycopg.ProgrammingError('missing "="'), 2, "postgresql://user@host"),
+    ],
+)
+def test_what_postgresql_refuses_is_no_traceback(
+    shardctl: Shardctl,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    error: psycopg.Error,
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Refusing(error))
+    answer = shardctl(*line.split(), SHARDWHEEL_POSTGRES_DSN="postgresql://here")
+    assert answer.code == code and words in answer.errors

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from shardwheel.commands.context import NAMES_A_CLUSTER, current_settings
 from shardwheel.commands.reach import look_for_api
-from shardwheel.commands.said import Said
+from shardwheel.commands.said import Said, at_first, hear
+from shardwheel.compose.stack import default_folder, make_folder, write_stack
+from shardwheel.compose.state import Process
 from shardwheel.errors import UsageError
+from shardwheel.settings import Settings
 from tests.unit.commands.conftest import Shardctl
 
 FILE = """
@@ -28,6 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
     for name in ("API_URL", "TOKEN", "PROFILE", "DATA"):
         monkeypatch.delenv(f"SHARDWHEEL_{name}", raising=False)
+    at_first()
     monkeypatch.setenv("STAGING", "of staging")
     (tmp_path / "shardwheel.toml").write_text(FILE)
     return tmp_path
@@ -76,6 +82,67 @@ def test_without_any_of_them_the_remedy_is_named(here: Path, shardctl: Shardctl)
     assert found() is None
 
 
+@pytest.fixture
+def two_stacks(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `dev` on the default folder, which nobody names, and another one on the folder that is returned."""
+    (here / "shardwheel.toml").write_text('[profiles.s]\napi_url = "http://s"\ntoken = "t"\n')
+    for folder, name in ((default_folder(), "usual"), (here / "other", "other")):
+        api = Process("api", "api-1", os.getpid(), f"{name}:1", "/log")
+        shared = {"postgres_dsn": name, "etcd_endpoints": [name], "secret": name * 10, "standbys": 0}
+        write_stack(make_folder(folder), shared, [api])
+    return here / "other"
+
+
+def test_a_dev_that_is_named_wins_over_the_environment(
+    two_stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert current_settings().postgres_dsn == "usual"
+    monkeypatch.setenv("SHARDWHEEL_POSTGRES_DSN", "production")
+    monkeypatch.setenv("SHARDWHEEL_STANDBYS", "1")
+    assert current_settings().postgres_dsn == "production"
+    named = current_settings(two_stacks)
+    assert (named.postgres_dsn, named.etcd_endpoints, named.standbys) == ("other", ("other",), 1)
+
+
+def test_a_dev_that_merely_runs_here_fills_no_gap_of_a_profile(
+    two_stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear(profile="s")
+    assert current_settings().postgres_dsn == ""
+    assert current_settings(two_stacks).postgres_dsn == "other"
+    at_first()
+    monkeypatch.setenv("SHARDWHEEL_PROFILE", "s")
+    assert current_settings().postgres_dsn == ""
+    monkeypatch.setenv("SHARDWHEEL_DATA", str(two_stacks))
+    assert current_settings().postgres_dsn == "other"
+
+
+def test_the_file_may_name_the_dev(two_stacks: Path) -> None:
+    Path("shardwheel.toml").write_text(f'data = "{two_stacks}"\n')
+    assert current_settings().postgres_dsn == "other"
+    assert found() is not None and look_for_api(Said()).url == "http://other:1"  # type: ignore[union-attr]
+
+
+def test_a_dev_of_the_environment_is_stronger_than_the_file_s_profile(
+    two_stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("shardwheel.toml").write_text('profile = "s"\n[profiles.s]\napi_url = "http://s"\ntoken = "t"\n')
+    assert found() == ("http://s", "t")
+    monkeypatch.setenv("SHARDWHEEL_DATA", str(two_stacks))
+    assert found() is not None and look_for_api(Said()).url == "http://other:1"  # type: ignore[union-attr]
+
+
+def test_what_stands_before_dev_holds_for_its_verbs(two_stacks: Path, shardctl: Shardctl) -> None:
+    """Else `shardctl --data X dev stop` ends another one than was meant."""
+    for line in ("--data {} dev status", "dev --data {} status", "dev status --data {}"):
+        answer = shardctl(*line.format(two_stacks).split(), "-o", "json")
+        assert [row["address"] for row in answer.value] == ["other:1"]
+
+
+def test_what_names_a_cluster_are_settings() -> None:
+    assert set(NAMES_A_CLUSTER) <= set(Settings.__struct_fields__)
+
+
 def test_profiles_are_listed_without_their_tokens(here: Path, shardctl: Shardctl) -> None:
     answer = shardctl("profile", "list", "-o", "json")
     assert answer.value == [
@@ -102,6 +169,13 @@ def test_exit_codes(shardctl: Shardctl, status: int, code: int) -> None:
     shardctl.api.answers["GET /tasks"] = (status, "words")
     answer = shardctl("task", "list")
     assert (answer.code, answer.errors) == (code, "words")
+
+
+def test_who_can_not_be_reached_is_named(shardctl: Shardctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardwheel.commands.calling.RETRY_S", 0.0)
+    answer = shardctl("task", "list", SHARDWHEEL_API_URL="http://127.0.0.1:1")
+    assert answer.code == 5
+    assert "http://127.0.0.1:1, from the environment" in answer.errors and "doctor" in answer.errors
 
 
 def test_an_id_that_would_lead_elsewhere_is_refused(shardctl: Shardctl) -> None:

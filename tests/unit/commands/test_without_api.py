@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,8 @@ import trio
 
 from shardwheel.commands.cluster import Cluster
 from shardwheel.commands.context import current_settings
+from shardwheel.compose.stack import default_folder, make_folder, write_stack
+from shardwheel.compose.state import Process
 from shardwheel.store.pool import Pool
 from tests.unit.commands.conftest import Shardctl
 from tests.unit.coordinator.clusters import cluster, shard
@@ -67,6 +70,37 @@ def test_where_jobs_are_counted_it_says_what_it_wants_too(down: Shardctl, line: 
 def test_an_address_that_was_typed_means_that_cluster(down: Shardctl) -> None:
     answer = down("shard", "list", "--api", down.api.url, "--token", "t")
     assert answer.code == 5 and "etcd" not in answer.errors
+
+
+@pytest.fixture
+def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, down: Shardctl) -> Path:
+    """A `shardctl dev` that runs here; the settings name no etcd."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    del down.environment["SHARDWHEEL_ETCD_ENDPOINTS"]
+    return make_folder(default_folder())
+
+
+def test_a_named_api_that_is_down_never_leads_to_the_etcd_of_a_dev_that_runs_here(
+    down: Shardctl, dev: Path
+) -> None:
+    write_stack(dev, {"etcd_endpoints": ["127.0.0.1:1"]}, [])
+    answer = down("rebalance", "auto", "off")
+    assert answer.code == 5 and "asking etcd" not in answer.errors
+
+
+def test_nor_from_a_profile(
+    down: Shardctl, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_stack(dev, {"etcd_endpoints": ["127.0.0.1:1"]}, [])
+    monkeypatch.chdir(tmp_path)
+    Path("shardwheel.toml").write_text(f'[profiles.far]\napi_url = "{down.api.url}"\ntoken = "t"\n')
+    assert down("--profile", "far", "rebalance", "auto", "off").code == 5
+
+
+def test_the_address_of_a_dev_leads_to_its_etcd(down: Shardctl, dev: Path) -> None:
+    api = Process("api", "api-1", os.getpid(), down.api.url.removeprefix("http://"), "/log")
+    write_stack(dev, {"etcd_endpoints": ["127.0.0.1:1"]}, [api])
+    assert down("rebalance", "auto", "off").code == 0
 
 
 def test_a_refusal_is_an_answer(down: Shardctl) -> None:

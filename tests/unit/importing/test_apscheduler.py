@@ -98,6 +98,23 @@ def test_a_file_is_read_and_not_run() -> None:
     assert tidy.job is not None and (tidy.job["task"], tidy.job["every"]) == ("tidy", "7200s")
 
 
+def test_long_intervals_are_spelled_out_and_what_only_a_run_knows_is_refused() -> None:
+    file = """
+sched.add_job(poll, "interval", weeks=2)
+sched.add_job(poll, "interval", seconds=0.25)
+sched.add_job(poll, "interval", minutes="5")
+sched.add_job(poll, "interval", minutes=5, args=[connect("db")])
+sched.add_job(poll, "interval", minutes=5, kwargs={"deep": {"when": datetime.now()}})
+sched.add_job(poll, "date", run_date=datetime(2030, 13, 1))
+"""
+    long, short, text, called, deep, month = read_apscheduler(file, "jobs.py", "UTC", NOW_MS)
+    assert long.job is not None and long.job["every"] == "1209600s"
+    assert short.job is not None and short.job["every"] == "0.25s"
+    assert "minutes: '5'" in str(text.refused) and "month" in str(month.refused)
+    assert "connect(…) would have to be run" in str(called.refused)
+    assert "datetime.now(…) would have to be run" in str(deep.refused)
+
+
 def test_a_dump_of_apscheduler_is_read() -> None:
     found = read_apscheduler_dump(msgspec.json.decode(DUMP.read_bytes()), None, NOW_MS)
     jobs = {entry.source: entry.job for entry in found if entry.job is not None}

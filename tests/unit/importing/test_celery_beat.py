@@ -114,3 +114,41 @@ def test_a_dump_of_django_celery_beat() -> None:
     assert "disabled" in reasons[0] and "sun" in reasons[1] and "not in the dump" in reasons[2]
     with pytest.raises(UsageError, match="no dump"):
         read_celery_dump([{"a": 1}], None, NOW_MS)
+
+
+def test_long_intervals_are_spelled_out_and_what_only_a_run_knows_is_refused() -> None:
+    file = """
+beat_schedule = {
+    "rare": {"task": "t", "schedule": timedelta(days=30)},
+    "odd": {"task": "t", "schedule": 1234567.5},
+    "host": {"task": "t", "schedule": 10, "args": [socket.gethostname()]},
+    "deep": {"task": "t", "schedule": 10, "kwargs": {"a": [{"b": os.getenv("B")}]}},
+}
+"""
+    found = by_source(read_celery_beat(file, "tasks.py", "UTC", NOW_MS))
+    assert _job(found, "'rare'")["every"] == "2592000s" and _job(found, "'odd'")["every"] == "1234567.5s"
+    assert "socket.gethostname(…) would have to be run" in str(found["'host'"].refused)
+    assert "os.getenv(…) would have to be run" in str(found["'deep'"].refused)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"every": 10, "period": "fortnights"}, "fortnights"),
+        ({"every": None, "period": "days"}, "can't be read"),
+        ({"every": 30, "period": "days"}, None),
+    ],
+)
+def test_a_broken_row_of_a_dump_hides_no_other(row: dict[str, Any], words: str | None) -> None:
+    dump = [
+        {"model": "django_celery_beat.intervalschedule", "pk": 1, "fields": row},
+        {"model": "django_celery_beat.periodictask", "pk": 1,
+         "fields": {"name": "n", "task": "t", "interval": 1}},
+    ]  # fmt: skip
+    (found,) = read_celery_dump(dump, None, NOW_MS)
+    if words is None:
+        assert found.job is not None and found.job["every"] == "2592000s"
+    else:
+        assert words in str(found.refused)
+    with pytest.raises(UsageError, match="no key"):
+        read_celery_dump([{"model": "x", "pk": [1], "fields": {}}], None, NOW_MS)

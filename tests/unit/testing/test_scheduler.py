@@ -225,6 +225,20 @@ def test_the_client_refuses_and_remembers_as_the_real_one() -> None:
     assert {job.id for job in client.jobs(tag="many")} == {job.id for job in made}
 
 
+def test_lists_are_filtered_as_the_api_filters_them() -> None:
+    scheduler = Scheduler(HANDLERS, start=MONDAY)
+    first = scheduler.client.enqueue("doomed")
+    scheduler.advance(hours=1)
+    scheduler.client.enqueue("doomed")
+    scheduler.advance(hours=1)
+    noon = MONDAY + timedelta(minutes=30)
+    assert [one.job_id for one in scheduler.client.dead_letters(to=noon)] == [first.id]
+    assert len(list(scheduler.client.executions(from_=noon, task="doomed"))) == 1
+    assert list(scheduler.client.jobs(parent=first.id)) == []
+    with pytest.raises(UsageError, match="size: is no filter"):
+        scheduler.client.request("GET", "/jobs", query={"size": 3})
+
+
 def test_secrets_are_revealed_and_jobs_of_ones_own_transaction_are_stored() -> None:
     scheduler = Scheduler(HANDLERS, secrets={"smtp": "p4ssw0rd"})
     scheduler.client.enqueue("echo", {"key": {"$secret": "smtp"}}, conn=None)
