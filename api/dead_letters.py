@@ -9,14 +9,16 @@ from shardwheel.api import bodies, examples, views
 from shardwheel.api.jobs import PAGE_WORDS
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.ids import id_of, partition_of_id, text_of
+from shardwheel.metrics import tell_run_ends
 from shardwheel.partition import PARTITIONS
+from shardwheel.store import letter_requests
 from shardwheel.store.audit import Actor
 from shardwheel.store.letter_requests import (
     AT_ONCE,
     Dealt,
+    Redriven,
     discard_letter,
     discard_some,
-    redrive_letter,
     redrive_some,
 )
 from shardwheel.store.letters import (
@@ -54,16 +56,18 @@ async def get(ask: Ask) -> Reply:
 
 async def redrive(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.RedriveBody)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
 
-    def work(conn: Connection, tenant_id: str) -> bytes:
+    def work(conn: Connection, tenant_id: str) -> Redriven:
         row, _ = read_letter(conn, tenant_id, ask.id)
         ask.allowed(row.task)
-        return redrive_letter(conn, tenant_id, ask.id, ask.actor, wish.params)
+        return letter_requests.redrive(conn, tenant_id, ask.id, ask.actor, wish.params)
 
-    execution_id = await ask.desk.pool.run(ask.tenant, work)
-    ask.desk.poke([partition_of_id(execution_id)])
-    return Reply({"id": text_of(ask.id), "execution_id": text_of(execution_id)}, 202)
+    redriven = await ask.desk.pool.run(ask.tenant, work)
+    tell_run_ends(redriven.resolved.ends)
+    ask.desk.poke([partition_of_id(redriven.execution_id)])
+    return Reply({"id": text_of(ask.id), "execution_id": text_of(redriven.execution_id)}, 202)
 
 
 async def discard(ask: Ask) -> Reply:
@@ -74,6 +78,7 @@ async def discard(ask: Ask) -> Reply:
 
 async def redrive_by_filter(ask: Ask) -> Reply:
     ask.refuse_limited("a redrive by filter")
+    await ask.desk.quotas.admit_wish(ask.tenant)
     reply = await _deal(ask, redrive_some)
     if reply.value["done"]:
         ask.desk.poke(range(PARTITIONS))
@@ -95,6 +100,7 @@ async def _deal(ask: Ask, some: Callable[..., Dealt]) -> Reply:
     while True:
         given = some, wanted, ask.actor, cursor, wish.limit or AT_ONCE
         dealt = await ask.desk.pool.run(ask.tenant, _some, *given)
+        tell_run_ends(dealt.resolved.ends)
         done += dealt.done
         refused.update(dealt.refused)
         cursor = dealt.next_cursor

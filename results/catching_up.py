@@ -4,7 +4,8 @@ Level-triggered: the table says what is owed, whoever wrote it, so a processor t
 something off leaves it to any other. Walks from run to run a batch at a time, each a transaction of its own,
 and stops when the breaker opens again. Two that walk at once only wait for each other: what one has
 told the other does not find any more. A run that PostgreSQL refuses to tell must not hold up the others: its
-batch is told run by run, and that one is passed over until the next walk.
+batch is told run by run, and that one is passed over until the next walk. What one transaction has no time
+for is told by halves.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 
 import trio
 
+from shardwheel.batches import halved
 from shardwheel.errors import RefusedError, UnavailableError
 from shardwheel.execution import Told
 from shardwheel.logs import get_logger
@@ -82,6 +84,12 @@ class CatchingUp:
                 return sum([await self._tell([run_id]) for run_id in run_ids])
             self._log.error("passed over", run=run_ids[0].hex(), reason=str(error))
             return 0
+        except UnavailableError as error:
+            if len(run_ids) == 1:
+                raise
+            self._log.warning("by halves", runs=len(run_ids), reason=str(error))
+            half = halved(len(run_ids))
+            return await self._tell(run_ids[:half]) + await self._tell(run_ids[half:])
 
     def _note(self, told: Told) -> int:
         DAG_ENDS.labels("told").inc(told.ends)

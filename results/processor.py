@@ -4,7 +4,8 @@ A crash between settling and committing replays the batch, which changes nothing
 its attempt and claim token. So there is nothing here to remember between two batches.
 
 A result that PostgreSQL refuses must not hold up those that it travels with: its batch is settled one by one,
-and the one that is refused again ends as fatal, without the words that its worker had for it.
+and the one that is refused again ends as fatal, without the words that its worker had for it. Nor may
+a batch that takes too long, since hundreds of DAG runs fan out in it: as it is, it would do so for ever.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol
 import msgspec
 import trio
 
-from shardwheel.batches import Batches
+from shardwheel.batches import Batches, halved
 from shardwheel.errors import RefusedError, UnavailableError, UsageError
 from shardwheel.execution import Settled
 from shardwheel.logs import get_logger
@@ -98,23 +99,30 @@ class Processor:
             self._log.error("passed over", execution=result.execution_id.hex(), reason=str(error))
 
     async def _settle_all(self, results: Sequence[Result]) -> None:
-        """Settle these in one transaction. Waits as long as the database is away."""
+        """Settle these in one transaction, or in several: what does not fit into the time that one may take
+        is tried again by halves. Waits as long as the database is away."""
+        most = len(results)
         while results:
+            batch = results[:most]
             try:
-                settled = await self._store.settle(results, put_off=self._breaker.is_open)
+                settled = await self._store.settle(batch, put_off=self._breaker.is_open)
             except UnavailableError as error:
                 self._service.health.unwell("settle", str(error))
-                self._log.warning("waiting", reason=str(error), results=len(results))
+                self._log.warning("waiting", reason=str(error), results=len(batch))
+                most = halved(most)
                 await trio.sleep(PAUSE_S)
                 continue
-            self.settled.update(settled.by_state)
-            self._tallies.add(settled.tallies)
-            DUPLICATES.labels("settle").inc(settled.stale)
-            DAG_ENDS.labels("put_off").inc(settled.put_off)
-            tell_run_ends(settled.resolved.ends)
-            self._poke(settled.resolved.queued)
-            self._service.health.well("settle")
-            return
+            results = results[most:]
+            self._note(settled)
+
+    def _note(self, settled: Settled) -> None:
+        self.settled.update(settled.by_state)
+        self._tallies.add(settled.tallies)
+        DUPLICATES.labels("settle").inc(settled.stale)
+        DAG_ENDS.labels("put_off").inc(settled.put_off)
+        tell_run_ends(settled.resolved.ends)
+        self._poke(settled.resolved.queued)
+        self._service.health.well("settle")
 
     def _decode(self, records: Sequence[Record]) -> list[Result]:
         results = []

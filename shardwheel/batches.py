@@ -30,6 +30,12 @@ Work = Callable[[Sequence[Record]], Awaitable[int | None]]
 STAY_S = 1.0
 
 
+def halved(most: int) -> int:
+    """How much to try at once, after so much of it failed: one transaction may take only so long, and what
+    follows from a batch in DAGs may be much."""
+    return max(1, most // 2)
+
+
 class Batches:
     """One consumer's batches. One is worked on at a time, by a task in the nursery."""
 

@@ -12,7 +12,7 @@ One failed parent outweighs a skipped one, and a skipped one those that are sati
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -141,6 +141,31 @@ def recount(tasks: Mapping[bytes, TaskStand], edges: Iterable[Edge]) -> dict[byt
         over = parent.is_over and parent.state is not None
         found[child_id] = waiting.after(verdict_of(parent.state or "", parent.reason)) if over else waiting
     return found
+
+
+def cascade(
+    tasks: Mapping[bytes, TaskStand], edges: Collection[Edge]
+) -> tuple[dict[bytes, Readiness], dict[bytes, str]]:
+    """As `recount`, and then on to those that can't run, each with the reason, and what follows from that for
+    whoever waits for them: however deep, without a look at a row between two levels."""
+    found = recount(tasks, edges)
+    children = defaultdict(list)
+    for parent_id, child_id in edges:
+        if child_id in found:
+            children[parent_id].append(child_id)
+    skipped: dict[bytes, str] = {}
+    ready = [task_id for task_id, readiness in found.items() if not readiness.pending]
+    while ready:
+        task_id = ready.pop()
+        reason = found[task_id].skip_as
+        if reason is None:
+            continue
+        skipped[task_id] = reason
+        for child_id in children[task_id]:
+            found[child_id] = found[child_id].after(verdict_of("skipped", reason))
+            if not found[child_id].pending:
+                ready.append(child_id)
+    return found, skipped
 
 
 def descendants(of: Iterable[bytes], edges: Iterable[Edge]) -> set[bytes]:

@@ -15,7 +15,14 @@ from shardwheel.explanation import ExecutionFacts, Explanation, Facts, ago, show
 from shardwheel.ids import text_of
 from shardwheel.job import JobState
 from shardwheel.output import shown_time
-from shardwheel.reasons import GIVEN_UP, QUEUED_AGAIN, hold_words, skip_words
+from shardwheel.reasons import (
+    GIVEN_UP,
+    GIVEN_UP_IN_DAGS,
+    QUEUED_AGAIN,
+    hold_words,
+    mend_words,
+    skip_words,
+)
 from shardwheel.unfired import ended_by, unreadable, why_no_row, why_not_begun, why_not_claimed
 
 # Below this nobody calls it late.
@@ -147,10 +154,12 @@ def _running(facts: Facts, row: ExecutionFacts) -> Explanation:
 
 
 def _dead(facts: Facts, row: ExecutionFacts) -> Explanation:
-    why = GIVEN_UP.get(row.reason, row.reason or "no reason is on record")
+    why = (GIVEN_UP | GIVEN_UP_IN_DAGS).get(row.reason, row.reason or "no reason is on record")
     sentence = f"It was given up {ago(row.ended_ms, facts.now_ms)}: {why}{_last_error(facts)}."
-    letter = facts.letter
-    if letter is not None and letter.state == "redriven":
+    letter, mended_by = facts.letter, mend_words(facts, row.reason or "")
+    if mended_by is not None:
+        remedy = mended_by
+    elif letter is not None and letter.state == "redriven":
         other = "" if letter.redriven_as is None else text_of(letter.redriven_as)
         remedy = f"It was redriven: `shardctl explain {other}`."
     elif letter is not None and letter.state == "discarded":

@@ -21,6 +21,36 @@ GIVEN_UP = {
     "was given up early",
 }
 
+# Of what has no handler of its own: fan-outs, and runs of DAGs.
+GIVEN_UP_IN_DAGS = {
+    "item_failed": "an item of this fan-out failed",
+    "fan_out_not_a_list": "its parent's output is no list to fan out for",
+    "fan_out_too_long": "its parent's list has more than 10,000 items",
+    "fan_out_too_large": "its items, each with the params of the task, take more than 32 MiB together",
+    "run_failed": "its run failed",
+}
+
+
+def mend_words(facts: Facts, reason: str) -> str | None:
+    """What can be done about a fan-out, or a DAG's run, that was given up; None: it is neither."""
+    if reason == "item_failed":
+        items = f"`shardctl execution list --job {facts.job_text} --state dead`"
+        return (
+            f"See its items: {items}; mend the cause, and `shardctl dag rerun RUN`, or redrive their letters."
+        )
+    if reason == "run_failed":
+        run = facts.execution_text
+        return (
+            f"See its tasks: `shardctl dag run show {run}`; mend the cause, and `shardctl dag rerun {run}`."
+        )
+    if reason.startswith("fan_out_"):
+        return (
+            "The same parent's output would be no better: `shardctl dag force-complete RUN TASK --result "
+            "'[…]'` says what the items would have come to, `shardctl dag skip RUN TASK` leaves them out; "
+            "let the parent return a list that fits, with larger data by reference, and trigger the DAG anew."
+        )
+    return None
+
 
 def hold_words(facts: Facts, reason: str) -> tuple[str, str]:
     """Why it may not run yet, and what can be done about it."""

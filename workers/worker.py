@@ -18,7 +18,7 @@ from typing import Protocol
 
 import trio
 
-from shardwheel.batches import Batches
+from shardwheel.batches import Batches, halved
 from shardwheel.errors import NotFoundError, UnavailableError, UsageError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
@@ -187,32 +187,39 @@ class Worker:
     async def _start(
         self, crew: Crew, fires: list[tuple[Fire, int]], slots: int, where: str = "claim"
     ) -> None:
-        """Claim these, for which slots were taken, and begin what was claimed."""
-        claimed = await self._claim(fires, where)
-        self._slots.free(slots - len(claimed))
-        crew.take_on(self._begin(claimed))
-
-    async def _claim(self, fires: list[tuple[Fire, int]], where: str) -> list[Claimed]:
-        """Claim until it is known what became of it. A claim whose reply was lost may have been made: said
-        again it changes nothing, and its token finds what the first one got."""
+        """Claim these, for which slots were taken, and begin what was claimed. What does not fit into the
+        time that one transaction may take, since hundreds of DAG runs begin with it, is claimed by halves."""
         claimant = Claimant(self.worker_id, self._pool, self._registry.tasks, uuid.uuid4().bytes)
-        in_doubt = False
+        most, in_doubt = len(fires), False
         while fires:
+            part = fires[:most]
             try:
-                reply = await self._store.claim(fires, claimant)
-                for (state, reason), count in reply.recorded.items():
-                    if state == "skipped":
-                        SKIPS.labels(reason).inc(count)
-                DUPLICATES.labels(where).inc(reply.duplicates)
-                self._poke(reply.queued)
-                if not in_doubt:
-                    return reply.claimed
-                return await self._store.claimed_by([fire for fire, _ in fires], claimant.token)
+                claimed = await self._claim(part, claimant, where, in_doubt=in_doubt)
             except UnavailableError as error:
-                in_doubt = True
+                in_doubt, most = True, halved(most)
                 self._service.health.unwell("claim", str(error))
                 await trio.sleep(PAUSE_S)
-        return []
+                continue
+            fires = fires[most:]
+            slots -= len(claimed)
+            crew.take_on(self._begin(claimed))
+        self._slots.free(slots)
+
+    async def _claim(
+        self, fires: list[tuple[Fire, int]], claimant: Claimant, where: str, *, in_doubt: bool
+    ) -> list[Claimed]:
+        """What may run. A claim whose reply was lost may have been made (`in_doubt`): said again it changes
+        nothing, and its token finds what the first one got."""
+        reply = await self._store.claim(fires, claimant)
+        self._service.health.well("claim")
+        for (state, reason), count in reply.recorded.items():
+            if state == "skipped":
+                SKIPS.labels(reason).inc(count)
+        DUPLICATES.labels(where).inc(reply.duplicates)
+        self._poke(reply.queued)
+        if not in_doubt:
+            return reply.claimed
+        return await self._store.claimed_by([fire for fire, _ in fires], claimant.token)
 
     def _decode(self, records: Sequence[Record]) -> list[Fire]:
         fires = []

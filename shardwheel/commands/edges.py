@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shardwheel.etcd import Etcd
 from shardwheel.kafka import Kafka
 from shardwheel.settings import Settings
@@ -28,8 +30,8 @@ def open_results_kafka(settings: Settings, limit_s: float = 10.0) -> Kafka:
     return Kafka(bootstrap, more, limit_s=limit_s)
 
 
-def open_pool(settings: Settings, name: str, size: int) -> Pool:
-    return Pool(settings.postgres_dsn, name=name, size=size)
+def open_pool(settings: Settings, name: str, size: int, planner: Mapping[str, str] | None = None) -> Pool:
+    return Pool(settings.postgres_dsn, name=name, size=size, planner=planner)
 
 
 def doors_of(settings: Settings) -> DoorTls:

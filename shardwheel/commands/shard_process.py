@@ -22,6 +22,7 @@ from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.shard.census import Census
 from shardwheel.shard.shard import Shard
+from shardwheel.store import feed
 from shardwheel.store.postgres import PostgresStore
 from shardwheel.topics import job_topics, result_topics
 
@@ -48,9 +49,9 @@ async def _run(settings: Settings, shard_id: str) -> None:
     async with (
         open_etcd(settings) as leases,
         open_pool(settings, "shard", 6) as pool,
-        open_pool(settings, "feed", 2) as feed,
+        open_pool(settings, "feed", 2, feed.PLANNER) as feed_pool,
     ):
-        store = PostgresStore(pool, feed)
+        store = PostgresStore(pool, feed_pool)
         await bus.ensure_topics(job_topics(settings.topic_partitions))
         await results_bus.ensure_topics(result_topics(settings.topic_partitions))
         members = Members(service, leases)

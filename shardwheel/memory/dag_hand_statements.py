@@ -155,8 +155,8 @@ def dag_close_fans(transaction: Transaction, given: Given) -> list[Any]:
     for key, fan in list(transaction.rows(DAG_FANS)):
         if fan.dag_run_id == given["run_id"] and fan.open_items > 0:
             items = [row for row in executions_of(transaction, fan.dag_run_id) if _is_item(row, fan)]
-            failed = sum(_has_failed(row) for row in items)
-            skipped = sum(row.state == "skipped" and not _has_failed(row) for row in items)
+            failed = sum(row.state in ("dead", "cancelled") for row in items)
+            skipped = sum(row.state == "skipped" for row in items)
             ended = fan._replace(open_items=0, failed_items=failed, skipped_items=skipped)
             transaction.put(DAG_FANS, key, ended)
             closed.append((fan.dag_run_id, fan.task_id, *ended[3:]))
@@ -165,7 +165,3 @@ def dag_close_fans(transaction: Transaction, given: Given) -> list[Any]:
 
 def _is_item(row: Execution, fan: DagFan) -> bool:
     return row.job_id == fan.task_id and row.item_no is not None
-
-
-def _has_failed(row: Execution) -> bool:
-    return row.state in ("dead", "cancelled") or row.reason == "run_failed"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from shardwheel.ids import id_of, partition_of_id, text_of
 from shardwheel.limits import TaskName
 from shardwheel.memory.connection import Given, Written, statement
+from shardwheel.memory.dag_rows import DAG_RUNS
 from shardwheel.memory.hold_rows import (
     DELETED_HELD,
     OVERLAP_SLOTS,
@@ -188,6 +189,27 @@ def skip_held(transaction: Transaction, given: Given) -> list[Any]:
     return [Written()] * len(skipped)
 
 
+@statement("doom_held")
+def doom_held(transaction: Transaction, given: Given) -> list[Any]:
+    rows = _held_of_runs(transaction, given["job_id"])[: given["most"]]
+    for row in rows:
+        put_execution(transaction, row._replace(reason="deleted"))
+    return [Written()] * len(rows)
+
+
+def _held_of_runs(transaction: Transaction, job_id: bytes) -> list[Execution]:
+    """Of runs of this DAG, or job with children; of a task, its own."""
+    runs = {run_id: run for run_id, run in transaction.rows(DAG_RUNS) if run.state == "running"}
+    return sorted(
+        row
+        for _, row in transaction.rows(EXECUTIONS)
+        if row.dag_run_id in runs
+        and job_id in (row.job_id, runs[row.dag_run_id].dag_id)
+        and (row.state, row.reason == "deleted") == ("held", False)
+        and is_free(transaction, EXECUTIONS, row.execution_id)
+    )
+
+
 @statement("note_deleted")
 def note_deleted(transaction: Transaction, given: Given) -> list[Any]:
     partition = transaction.get(JOBS, given["job_id"]).row.partition
@@ -211,7 +233,8 @@ def forget_deleted(transaction: Transaction, given: Given) -> list[Any]:
         row.job_id for _, row in transaction.rows(EXECUTIONS) if row.state == "held" and not row.dag_run_id
     }
     for job_id in set(given["job_ids"]) - held:
-        transaction.put(DELETED_HELD, job_id, None)
+        if not _held_of_runs(transaction, job_id):
+            transaction.put(DELETED_HELD, job_id, None)
     return []
 
 

@@ -34,6 +34,7 @@ from shardwheel.store.families import (
     refuse_spent,
     write_family,
 )
+from shardwheel.store.held import skip_held
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job, lock_job, read_now_ms, refuse_a_task
 from shardwheel.store.sql import sql
@@ -97,6 +98,7 @@ def delete_child(conn: _Connection, tenant_id: str, job_id: bytes) -> None:
         more = f" and {len(orphans) - 1} more" if len(orphans) > 1 else ""
         raise ConflictError(f"{problem}{more}; delete them first, or give them another parent", field="id")
     conn.execute(sql("change_state"), {"job_id": Uuid(job_id), "state": JobState.DELETED})
+    skip_held(conn, job_id)
     write_family(conn, root, family.without(job_id))
 
 

@@ -1,8 +1,8 @@
 -- Fan-outs of a stale run: no item of theirs is open, whatever was counted.
 UPDATE shardwheel.dag_fans AS f
    SET open_items = 0, failed_items = n.failed, skipped_items = n.skipped
-  FROM (SELECT o.task_id, count(*) FILTER (WHERE i.state IN ('dead', 'cancelled') OR i.reason = 'run_failed') AS failed,
-               count(*) FILTER (WHERE i.state = 'skipped' AND i.reason IS DISTINCT FROM 'run_failed') AS skipped
+  FROM (SELECT o.task_id, count(*) FILTER (WHERE i.state IN ('dead', 'cancelled')) AS failed,
+               count(*) FILTER (WHERE i.state = 'skipped') AS skipped
           FROM shardwheel.dag_fans AS o
           LEFT JOIN shardwheel.executions AS i ON i.dag_run_id = o.dag_run_id AND i.job_id = o.task_id AND i.item_no IS NOT NULL
          WHERE o.dag_run_id = %(run_id)s AND o.open_items > 0

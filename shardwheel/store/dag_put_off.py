@@ -29,6 +29,8 @@ from shardwheel.store.sql import sql
 MOST = 500
 # More than any run has, items of fan-outs included.
 EVERY_END = 2**31
+# Of a sweep, which must not fail for what follows from too many at once: all else that it sees to would wait.
+MOST_SWEPT = 50
 # Whoever catches up should have come by: the owner's sweep tells what is older, so that a lag which never
 # ends only slows DAGs down.
 LONG = timedelta(seconds=60)
@@ -51,7 +53,7 @@ def tell_runs(conn: Connection[Any], run_ids: Sequence[bytes], *, most: int = MO
 
 
 def sweep_put_off(
-    conn: Connection[Any], partitions: Sequence[int], *, age: timedelta = LONG, most: int = MOST
+    conn: Connection[Any], partitions: Sequence[int], *, age: timedelta = LONG, most: int = MOST_SWEPT
 ) -> Resolved:
     """Tell runs of these partitions what was put off long ago, whatever the lag is."""
     given = {"partitions": list(partitions), "age": age, "most": most}

@@ -26,6 +26,7 @@ from shardwheel.dag_run import (
     Ended,
     Readiness,
     Verdict,
+    cascade,
     descendants,
     outcome_of,
     recount,
@@ -40,6 +41,8 @@ from shardwheel.store.dag_tasks import NewTask, add_tasks, close_fans, end_items
 from shardwheel.store.jobs import read_now_ms
 from shardwheel.store.sql import is_few, sql
 
+# So many levels of what follows are told one by one.
+DEEP = 8
 _decode_backoff = msgspec.json.Decoder(Backoff).decode
 # What the DAG's own execution becomes when its run ends.
 _FIRE_ENDS = {
@@ -88,18 +91,30 @@ class Resolution:
         self._ended_before = {run.run_id for run in runs.values() if run.is_over}
 
     def follow(self, ended: Iterable[Ended]) -> None:
-        """Level by level: what is over lets children begin, or ends them too."""
-        level = list(ended)
+        """Level by level: what is over lets children begin, or ends them too. What goes deep is counted anew
+        from the rows: a chain of a thousand must not cost a thousand times two statements."""
+        level, levels = list(ended), 0
         while level:
-            items = [one for one in level if one.item_no is not None]
-            tasks = [one for one in level if one.item_no is None]
-            tasks += end_items(self._conn, self._runs, items)
-            for task in tasks:
-                self._count(self._runs[task.run_id], task.state)
-            level = self.begin(self._count_down(tasks))
+            levels += 1
+            level = self._counted_anew(level) if levels > DEEP else self._followed(level)
 
-    def _count(self, run: Run, state: str) -> None:
-        run.count(state)
+    def _followed(self, level: Sequence[Ended]) -> list[Ended]:
+        items = [one for one in level if one.item_no is not None]
+        tasks = [one for one in level if one.item_no is None]
+        tasks += end_items(self._conn, self._runs, items)
+        for task in tasks:
+            run = self._runs[task.run_id]
+            run.count(task.state)
+            self._note_failure(run, task.state)
+        return self.begin(self._count_down(tasks))
+
+    def _counted_anew(self, level: Sequence[Ended]) -> list[Ended]:
+        for task in level:
+            self._note_failure(self._runs[task.run_id], task.state)
+        run_ids = sorted({task.run_id for task in level})
+        return [one for run_id in run_ids for one in self._recounted(self._runs[run_id])]
+
+    def _note_failure(self, run: Run, state: str) -> None:
         if state in ("dead", "cancelled") and run.policy == "fail_fast" and run.goes_on:
             run.reason = FAILED_FAST  # Nothing more begins from here on; `close` sees to the rest.
             self._failed_fast.add(run.run_id)
@@ -162,16 +177,25 @@ class Resolution:
 
     def recount(self, run: Run) -> None:
         """Make the run's figures and counters true from its tasks, and let begin what is ready."""
-        tasks = tasks_of(self._conn, run)
+        self.follow(self._recounted(run))
+
+    def _recounted(self, run: Run) -> list[Ended]:
+        """What is over by that."""
+        tasks, edges = tasks_of(self._conn, run), edges_of(self._conn, run)
         run.take_totals(totals_of(tasks.values()))
-        counted = recount(tasks, edges_of(self._conn, run))
+        counted, skipped = cascade(tasks, edges) if run.goes_on else (recount(tasks, edges), {})
         self._set_counters(run, counted)
+        recorded = self._add(
+            [NewTask(run, task_id, "skipped", reason) for task_id, reason in skipped.items()]
+        )
+        for one in recorded:
+            run.count(one.state)
         ready = [
             Child(run.run_id, task_id, tasks[task_id].fan_out, readiness)
             for task_id, readiness in counted.items()
-            if readiness.pending == 0
+            if readiness.pending == 0 and task_id not in skipped
         ]
-        self.follow(self.begin(ready))
+        return self.begin(ready)
 
     def requeue(
         self,
@@ -180,23 +204,27 @@ class Resolution:
         wait: int = 0,
         task_ids: Sequence[bytes] | None = None,
         execution_ids: Sequence[bytes] = (),
-    ) -> int:
+        by_hand: bool = True,
+    ) -> bool:
         """Let failed tasks run again (all, or these; of fan-outs all failed items, or these executions), and
-        what was skipped for them wait again; how many run."""
+        what was skipped for them wait again; whether there was any. What somebody has cancelled runs again
+        by hand only."""
         given = {
             "run_id": Uuid(run.run_id),
             "dag_id": Uuid(run.dag_id),
             "version": run.version,
             "all": task_ids is None,
+            "by_hand": by_hand,
             "task_ids": Uuids(task_ids or []),
             "execution_ids": Uuids(execution_ids),
             "wait_ms": wait,
             "actor": actor,
         }
         rows = self._conn.execute(sql("dag_requeue"), given, binary=True, prepare=False).fetchall()
-        self._queued.add(run.partition)
-        self.reopen(run)
-        return sum(state == "queued" for _, state in rows)
+        if rows or by_hand:
+            self._queued.add(run.partition)
+            self.reopen(run)
+        return bool(rows)
 
     def reopen(self, run: Run) -> None:
         """The run goes on from how its tasks stand now, though it may have ended."""
@@ -209,14 +237,17 @@ class Resolution:
         self.recount(run)
 
     def close(self) -> Resolved:
-        """What a policy asks for, the ends of runs, and all of it stored. Refused if a run goes on after its
-        end that would overlap with another: the caller's transaction is to be rolled back."""
-        for run in self._runs.values():
+        """What a policy asks for, the ends of runs, and all of it stored: but for runs that were over before,
+        and stay so. Refused if a run goes on after its end that would overlap with another: the caller's
+        transaction is to be rolled back."""
+        changed = [run for run in self._runs.values() if run.run_id not in self._ended_before]
+        for run in changed:
             if run.run_id in self._failed_fast:
                 self.stop(run, "skipped", RUN_FAILED)
             if not run.unfinished:
                 self._end(run)
-        store_runs(self._conn, list(self._runs.values()))
+        if changed:
+            store_runs(self._conn, changed)
         going_on = [run_id for run_id in self._reopened if self._runs[run_id].state == "running"]
         if going_on:
             take_slots(self._conn, [run_id for run_id in going_on if self._runs[run_id].of_dag])
@@ -224,9 +255,10 @@ class Resolution:
 
     def _end(self, run: Run) -> None:
         while run.state == "running" and run.has_round:
+            wait = wait_ms(_decode_backoff(run.backoff), run.rounds + 1, run.run_id)
+            if not self.requeue(run, "policy", wait, by_hand=False):
+                break
             run.rounds += 1
-            wait = wait_ms(_decode_backoff(run.backoff), run.rounds, run.run_id)
-            self.requeue(run, "policy", wait)
             if run.unfinished:
                 return
             # What was tried again was over at once: a fan-out of what is no list.
@@ -237,9 +269,8 @@ class Resolution:
             ids = Uuids([run.run_id])
             given = {"execution_ids": ids, "states": Texts([state]), "reasons": Texts([reason])}
             self._conn.execute(sql("dag_end_tasks"), given, binary=True)
-        if run.run_id not in self._ended_before:
-            in_time = None if run.sla_ms is None else read_now_ms(self._conn) <= run.sla_ms
-            self._ends.append(RunEnd(run.state, in_time))
+        in_time = None if run.sla_ms is None else read_now_ms(self._conn) <= run.sla_ms
+        self._ends.append(RunEnd(run.state, in_time))
 
     def _add(self, wanted: Sequence[NewTask]) -> list[Ended]:
         made = add_tasks(self._conn, wanted)

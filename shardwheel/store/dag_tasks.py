@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg import Connection
 
-from shardwheel.dag_run import Ended, Verdict
+from shardwheel.dag_run import FAILED_FAST, RUN_FAILED, Ended
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_runs import Run
 from shardwheel.store.sql import is_few, sql
@@ -23,6 +23,10 @@ from shardwheel.store.sql import is_few, sql
 MOST_ITEMS = 10_000
 NOT_A_LIST = "fan_out_not_a_list"
 TOO_LONG = "fan_out_too_long"
+# Of all items together, with the task's params, which each of them has: more would not fit into the time and
+# memory of whoever settles the parent.
+MOST_PARAMS_BYTES = 32 * 1024 * 1024
+TOO_LARGE = "fan_out_too_large"
 ITEM_FAILED = "item_failed"
 ITEM_SKIPPED = "item_skipped"
 
@@ -87,6 +91,8 @@ def fan_out(conn: Connection[Any], run: Run, task_id: bytes) -> list[NewTask]:
         return [NewTask(run, task_id, "dead", NOT_A_LIST)]
     if len(items) > MOST_ITEMS:
         return [NewTask(run, task_id, "dead", TOO_LONG)]
+    if len(items) * len(msgspec.json.encode(params)) > MOST_PARAMS_BYTES:
+        return [NewTask(run, task_id, "dead", TOO_LARGE)]
     if not items:
         return [NewTask(run, task_id, "succeeded", items=0)]
     made = [
@@ -121,8 +127,8 @@ def end_items(conn: Connection[Any], runs: dict[bytes, Run], items: Sequence[End
     parameters = {
         "run_ids": Uuids([item.run_id for item in items]),
         "task_ids": Uuids([item.task_id for item in items]),
-        "failed": Booleans(item.verdict is Verdict.FAILED for item in items),
-        "skipped": Booleans(item.verdict is Verdict.SKIPPED for item in items),
+        "failed": Booleans(item.state in ("dead", "cancelled") for item in items),
+        "skipped": Booleans(item.state == "skipped" for item in items),
     }
     fans = conn.execute(sql("dag_fan_down"), parameters, binary=True, prepare=False).fetchall()
     return _end_fans(conn, runs, fans)
@@ -153,15 +159,16 @@ def _end_fans(conn: Connection[Any], runs: dict[bytes, Run], fans: Sequence[Any]
 
 def _end_of(run: Run, task_id: bytes, failed_items: int, skipped_items: int) -> NewTask:
     """As a child with these parents would: a failed item outweighs a skipped one, and that all others. What
-    waits for all items must not run without one of them."""
-    if not failed_items:
-        is_whole = not skipped_items
-        return (
-            NewTask(run, task_id, "succeeded") if is_whole else NewTask(run, task_id, "skipped", ITEM_SKIPPED)
-        )
-    if run.state == "cancelled":
+    waits for all items must not run without one of them. Items that were skipped because another task failed
+    are no failure of this one: it is skipped as they are, and goes on when the run does."""
+    if failed_items and run.state == "cancelled":
         return NewTask(run, task_id, "cancelled", "cancelled")
-    return NewTask(run, task_id, "dead", ITEM_FAILED)
+    if failed_items:
+        return NewTask(run, task_id, "dead", ITEM_FAILED)
+    if skipped_items:
+        reason = RUN_FAILED if run.reason == FAILED_FAST else ITEM_SKIPPED
+        return NewTask(run, task_id, "skipped", reason)
+    return NewTask(run, task_id, "succeeded")
 
 
 def _open_fan(conn: Connection[Any], run: Run, task_id: bytes, items: int) -> None:

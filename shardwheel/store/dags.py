@@ -20,7 +20,7 @@ import msgspec
 from psycopg import Connection
 
 from shardwheel.dag import DAG_TIMING_FIELDS, DagPosting, merged, parse_dag, says_the_same
-from shardwheel.ids import new_job_id, text_of
+from shardwheel.ids import new_job_id, scheduled_ms_of, text_of
 from shardwheel.partition import partition_of
 from shardwheel.store.dag_reading import dag_of, get_dag, require_dag, task_ids_of
 from shardwheel.store.dag_row import DagRow
@@ -77,7 +77,9 @@ def edit_dag(
     write_edit(conn, old.job, posting.columns(), posting.timing(now_ms) if is_rescheduled else None, now_ms)
     whose = Whose.of(old.job)
     kept = _kept(conn, old, posting)
-    added = {task.key: new_job_id(now_ms) for task in posting.tasks if task.key not in kept}
+    # Greater than the DAG's own, whatever the clock says: it is locked before its tasks.
+    after_ms = max(now_ms, scheduled_ms_of(dag_id) + 1)
+    added = {task.key: new_job_id(after_ms) for task in posting.tasks if task.key not in kept}
     _create_tasks(conn, whose, posting, added)
     _add_version(conn, whose, old.version + 1, posting, kept | added)
     return get_dag(conn, tenant_id, dag_id)

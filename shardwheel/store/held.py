@@ -100,13 +100,15 @@ def release_task(conn: Connection[Any], job_id: bytes, task: str) -> int:
 
 
 def skip_held(conn: Connection[Any], job_id: bytes, *, most: int = MOST) -> None:
-    """Its job was deleted: nothing of it is held any more. Of very much the sweep ends the rest."""
+    """Its job was deleted: nothing of it is held any more; nor is a task of it, if it was a DAG or had
+    children. Of very much the sweep ends the rest."""
     if _skip_held(conn, job_id, most) == most:
         conn.execute(sql("note_deleted"), {"job_id": Uuid(job_id)})
 
 
 def _skip_held(conn: Connection[Any], job_id: bytes, most: int) -> int:
-    return conn.execute(sql("skip_held"), {"job_id": Uuid(job_id), "most": most}).rowcount
+    given = {"job_id": Uuid(job_id), "most": most}
+    return max(conn.execute(sql(name), given).rowcount for name in ("skip_held", "doom_held"))
 
 
 def _sweep_deleted(conn: Connection[Any], partitions: Sequence[int], most: int) -> None:

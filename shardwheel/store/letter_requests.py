@@ -20,6 +20,7 @@ import msgspec
 from psycopg import Connection
 
 from shardwheel.errors import ConflictError, NotFoundError
+from shardwheel.execution import Resolved
 from shardwheel.ids import REDRIVE, execution_id, text_of
 from shardwheel.posting import check_params
 from shardwheel.store.arrays import Uuids
@@ -48,11 +49,19 @@ _REFUSALS = {
 
 class Dealt(NamedTuple):
     """What became of a page of letters: how many were dealt with, how many not, by the reason, and where the
-    next page goes on (None: that was all)."""
+    next page goes on (None: that was all); and what followed for runs of DAGs."""
 
     done: int
     refused: Mapping[str, int]
     next_cursor: str | None
+    resolved: Resolved = Resolved()
+
+
+class Redriven(NamedTuple):
+    """What a letter runs as, and what followed for its run, if it was a task of a DAG."""
+
+    execution_id: bytes
+    resolved: Resolved = Resolved()
 
 
 def redrive_letter(
@@ -62,13 +71,24 @@ def redrive_letter(
     actor: Actor,
     params: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Run it again, once; the new execution's id. Said again, the same execution."""
+    """As `redrive`: the execution, without what followed."""
+    return redrive(conn, tenant_id, letter_id, actor, params).execution_id
+
+
+def redrive(
+    conn: Connection[Any],
+    tenant_id: str,
+    letter_id: bytes,
+    actor: Actor,
+    params: Mapping[str, Any] | None = None,
+) -> Redriven:
+    """Run it again, once; as what. Said again, the same execution."""
     if params is not None:
         check_params(params)
     row, _ = read_letter(conn, tenant_id, letter_id)
     if params is not None and row.dag_run_id is not None:
         refuse("params", "a task of a DAG runs again as it was", "redrive it without, or trigger the DAG")
-    (ruling,) = _redrive(conn, tenant_id, [row], actor, params)
+    (ruling,), resolved = _redrive(conn, tenant_id, [row], actor, params)
     if ruling.redriven_as is None:
         raise _refusal(ruling)
     if ruling.ruling != "redrive" and params is not None and ruling.redriven_with != params:
@@ -76,7 +96,7 @@ def redrive_letter(
             f"dead letter {text_of(letter_id)} was redriven with other params; trigger its job instead",
             field="params",
         )
-    return ruling.redriven_as
+    return Redriven(ruling.redriven_as, resolved)
 
 
 def discard_letter(conn: Connection[Any], tenant_id: str, letter_id: bytes, actor: Actor) -> None:
@@ -99,8 +119,9 @@ def redrive_some(
 ) -> Dealt:
     """Run a page of the open letters that the filter means again; go on at its `next_cursor`."""
     rows = read_page(conn, tenant_id, wanted._replace(state="open"), limit=at_once, cursor=cursor)
-    rulings = _redrive(conn, tenant_id, rows, actor, None)
-    return _dealt(rulings, "redrive", cursor_after(rows[-1]) if len(rows) == at_once else None)
+    rulings, resolved = _redrive(conn, tenant_id, rows, actor, None)
+    dealt = _dealt(rulings, "redrive", cursor_after(rows[-1]) if len(rows) == at_once else None)
+    return dealt._replace(resolved=resolved)
 
 
 def discard_some(
@@ -124,11 +145,13 @@ def _redrive(
     letters: Sequence[LetterRow],
     actor: Actor,
     params: Mapping[str, Any] | None,
-) -> list[Ruling]:
+) -> tuple[list[Ruling], Resolved]:
     """First of tasks, since runs are locked before executions are made; what is left makes new ones."""
     plain = [row for row in letters if row.dag_run_id is None]
-    rulings = resume_runs(conn, tenant_id, letters, actor) if len(plain) < len(letters) else []
-    return rulings + (_redrive_plain(conn, tenant_id, plain, actor, params) if plain else [])
+    rulings, resolved = list[Ruling](), Resolved()
+    if len(plain) < len(letters):
+        rulings, resolved = resume_runs(conn, tenant_id, letters, actor)
+    return rulings + (_redrive_plain(conn, tenant_id, plain, actor, params) if plain else []), resolved
 
 
 def _redrive_plain(

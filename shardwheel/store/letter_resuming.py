@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from psycopg import Connection
 
+from shardwheel.execution import Resolved
 from shardwheel.store.arrays import Uuid, Uuids
 from shardwheel.store.audit import Actor
 from shardwheel.store.dag_put_off import EVERY_END, tell_runs
@@ -61,19 +62,19 @@ class _Letter(NamedTuple):
 
 def resume_runs(
     conn: Connection[Any], tenant_id: str, letters: Sequence[LetterRow], actor: Actor
-) -> list[Ruling]:
-    """Let the runs of those letters that are of tasks go on; what became of these. The others, which the
-    caller deals with next, are locked with them: in one order, as whoever discards does."""
+) -> tuple[list[Ruling], Resolved]:
+    """Let the runs of those letters that are of tasks go on; what became of these, and what followed. The
+    others, which the caller deals with next, are locked with them: in one order, as whoever discards does."""
     for job_id in sorted({row.job_id for row in letters}):
         conn.execute(sql("share_job"), {"tenant_id": tenant_id, "job_id": Uuid(job_id)})
     run_ids = sorted({row.dag_run_id for row in letters if row.dag_run_id})
-    tell_runs(conn, run_ids, most=EVERY_END)
+    told = tell_runs(conn, run_ids, most=EVERY_END).resolved
     runs = lock_runs(conn, run_ids)
     locked = _lock(conn, tenant_id, [row.dead_letter_id for row in letters])
     tasks = [letter for letter in locked if letter.run_id is not None]
     ruled = [(letter, letter.ruling(runs.get(letter.run_id))) for letter in tasks]
     meant = [letter for letter, ruling in ruled if ruling == "redrive"]
-    late = _go_on_without_overlap(conn, meant, actor)
+    late, followed = _go_on_without_overlap(conn, meant, actor)
     meant = [letter for letter in meant if letter.run_id not in late]
     if meant:
         _mark(conn, tenant_id, meant, actor)
@@ -81,24 +82,27 @@ def resume_runs(
         (one, "run_overlaps" if ruling == "redrive" and one.run_id in late else ruling)
         for one, ruling in ruled
     ]
-    return [
+    rulings = [
         Ruling(letter.letter_id, ruling, letter.execution_id if ruling == "redrive" else letter.redriven_as)
         for letter, ruling in final
     ]
+    return rulings, told.and_also(followed)
 
 
-def _go_on_without_overlap(conn: Connection[Any], meant: Sequence[_Letter], actor: Actor) -> frozenset[bytes]:
-    """Let the runs go on; those that can't, since others of their DAGs are under way. Each time that some
-    can't, nothing of it stays, and the rest is tried again: fewer each time."""
+def _go_on_without_overlap(
+    conn: Connection[Any], meant: Sequence[_Letter], actor: Actor
+) -> tuple[frozenset[bytes], Resolved]:
+    """Let the runs go on; those that can't, since others of their DAGs are under way, and what followed. Each
+    time that some can't, nothing of it stays, and the rest is tried again: fewer each time."""
     late: frozenset[bytes] = frozenset()
     while going := [letter for letter in meant if letter.run_id not in late]:
         try:
             with conn.transaction():
-                _go_on(conn, lock_runs(conn, {letter.run_id for letter in going}), going, actor)
-            break
+                runs = lock_runs(conn, {letter.run_id for letter in going})
+                return late, _go_on(conn, runs, going, actor)
         except OverlapError as error:
             late |= error.run_ids
-    return late
+    return late, Resolved()
 
 
 def _lock(conn: Connection[Any], tenant_id: str, letter_ids: Sequence[bytes]) -> list[_Letter]:
@@ -106,7 +110,7 @@ def _lock(conn: Connection[Any], tenant_id: str, letter_ids: Sequence[bytes]) ->
     return [_Letter._make(row) for row in conn.execute(sql("lock_letters"), given, prepare=False)]
 
 
-def _go_on(conn: Connection[Any], runs: dict[bytes, Run], meant: Sequence[_Letter], actor: Actor) -> None:
+def _go_on(conn: Connection[Any], runs: dict[bytes, Run], meant: Sequence[_Letter], actor: Actor) -> Resolved:
     run_ids = sorted({letter.run_id for letter in meant})
     resolution = Resolution(conn, {run_id: runs[run_id] for run_id in run_ids})
     for run_id in run_ids:
@@ -114,7 +118,7 @@ def _go_on(conn: Connection[Any], runs: dict[bytes, Run], meant: Sequence[_Lette
         fans = {run.execution_of(letter.job_id) for letter in wanted if letter.item_no is not None}
         again = {letter.execution_id for letter in wanted} | fans
         resolution.requeue(run, actor.name, task_ids=[], execution_ids=sorted(again))
-    resolution.close()
+    return resolution.close()
 
 
 def _mark(conn: Connection[Any], tenant_id: str, meant: Sequence[_Letter], actor: Actor) -> None:

@@ -15,7 +15,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
@@ -43,13 +45,15 @@ DEFAULTS: dict[str, str] = {
 
 
 class Session(NamedTuple):
-    """What every link of one kind has in common. `limit_s` is the longest that one transaction may last."""
+    """What every link of one kind has in common. `limit_s` is the longest that one transaction may last,
+    `planner` what the server's planner is told, if its own choice is not good enough."""
 
     dsn: str
     name: str
     role: str | None
     limit_s: float
     read_only: bool = False
+    planner: Mapping[str, str] = MappingProxyType({})
 
     def conninfo(self) -> str:
         own = {"application_name": f"shardwheel {self.name}", "tcp_user_timeout": _ms(self.limit_s)}
@@ -69,7 +73,7 @@ class Session(NamedTuple):
         }
         if self.role is not None:
             settings["role"] = self.role
-        return settings
+        return {**settings, **self.planner}
 
 
 class Link:

@@ -18,7 +18,7 @@ without an answer has `maybe_applied=True`: look before you do it again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -37,7 +37,8 @@ T = TypeVar("T")
 
 
 class Pool:
-    """At most `size` connections, opened when needed. `role`: what every session becomes by SET ROLE."""
+    """At most `size` connections, opened when needed. `role`: what every session becomes by SET ROLE;
+    `planner`: settings of PostgreSQL's planner, for all but streams."""
 
     def __init__(
         self,
@@ -49,10 +50,11 @@ class Pool:
         limit_s: float = 10.0,
         stream_limit_s: float = 600.0,
         close_limit_s: float = 5.0,
+        planner: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.limit_s = limit_s
-        self._links = Links(Session(dsn, name, role, limit_s))
+        self._links = Links(Session(dsn, name, role, limit_s, planner=planner or {}))
         self._stream_session = Session(dsn, f"{name} stream", role, stream_limit_s, read_only=True)
         self._close_limit_s = close_limit_s
         self._places = trio.CapacityLimiter(size)

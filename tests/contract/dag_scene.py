@@ -123,6 +123,12 @@ class DagScene(Scene):
         found: list[tuple[str, int, int, int, int]] = await self.rig.run(_run_state, run_id)
         return found[0]
 
+    async def ended_at(self, run_id: bytes) -> Any:
+        """By the store's clock; None: it is not over."""
+        if isinstance(self.rig, MemoryLoopRig):
+            return self.rig.server.tables[dag_rows.DAG_RUNS][run_id].ended_ms
+        return (await self.rig.run(_ended_at, run_id))[0][0]
+
     async def tasks(self, dag: Dag, run_id: bytes) -> dict[str, str]:
         """By key: the state, or the reason of what was skipped; items as key[number]."""
         if isinstance(self.rig, MemoryLoopRig):
@@ -207,6 +213,12 @@ def _run_state(conn: Connection[Any], run_id: bytes) -> list[Any]:
     return conn.execute(
         "SELECT state, unfinished, succeeded, failed, skipped FROM shardwheel.dag_runs WHERE dag_run_id = %s",
         [Uuid(run_id)],
+    ).fetchall()
+
+
+def _ended_at(conn: Connection[Any], run_id: bytes) -> list[Any]:
+    return conn.execute(
+        "SELECT ended_at FROM shardwheel.dag_runs WHERE dag_run_id = %s", [Uuid(run_id)]
     ).fetchall()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from trio.testing import MockClock, trio_test
 
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
 from shardwheel.store.dag_hands import Hand, cancel_run, force_complete, rerun, skip_task
 from shardwheel.store.dag_inputs import read_inputs
+from shardwheel.store.jobs import delete_job
 from shardwheel.store.requests import cancel_execution
 from shardwheel.wire import Outcome
 from tests.contract.dag_scene import Shape, dag_scene
@@ -161,3 +163,59 @@ async def test_what_is_not_there_is_refused(rig: LoopRig, clock: MockClock | Non
             await s.hand(force_complete, run_id, "a", "x" * 20_000)
         with pytest.raises(UsageError, match="children"):
             await s.hand(skip_task, run_id, "a", "both")
+
+
+@trio_test
+async def test_cancelling_what_is_over_leaves_its_run_as_it_ended(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Or a run that kept its sla would have missed it."""
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({"a": ()}))
+        run_id = await s.start(dag)
+        (a,) = await s.claim_waiting()
+        await s.store.settle([s.result(dag, a, {})])
+        ended = await s.ended_at(run_id)
+        await trio.sleep(0.01)
+        assert await rig.run(cancel_execution, "t", a.execution_id) == "already_done"
+        assert await s.ended_at(run_id) == ended is not None
+
+
+@trio_test
+async def test_a_deleted_dag_ends_whatever_its_tasks_were_held_for(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({"a": (), "b": ("a",)}))
+        run_id = await s.start(dag)
+        held = await s.claim(*await s.waiting(), tasks=frozenset({"another"}))
+        assert held.recorded == {("held", "handler_unknown"): 1}
+        await rig.run(delete_job, "t", dag.job.job_id)
+        await s.sweep_dags()
+        assert await s.tasks(dag, run_id) == {"a": "deleted", "b": "upstream_skipped"}
+        assert await s.run_state(run_id) == ("failed", 0, 0, 0, 2)
+
+
+@trio_test
+@pytest.mark.parametrize("policy", ["continue", "fail_fast"])
+async def test_what_can_not_run_is_recorded_however_deep_it_is(
+    rig: LoopRig, clock: MockClock | None, policy: str
+) -> None:
+    """Beside a chain that does run, and a task that waits for both."""
+    depth = 40
+    chain = {f"t{n:02}": (f"t{n - 1:02}",) if n else () for n in range(depth)}
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape({**chain, "x": (), "y": ("x",), "z": ("y", "t30")}, policy=policy))
+        run_id = await s.start(dag)
+        fires = {dag.keys[fire.job_id]: fire for fire in await s.waiting()}
+        await s.hand(skip_task, run_id, "t00", "skip")
+        await s.claim(fires["t00"])
+        tasks = await s.tasks(dag, run_id)
+        assert {tasks.get(key) for key in list(chain)[1:]} == {"upstream_skipped"}
+        assert "z" not in tasks
+        assert await s.play(dag) == ["x", "y"]
+        assert (await s.tasks(dag, run_id))["z"] == "upstream_skipped"
+        assert await s.run_state(run_id) == ("partial", 0, 2, 0, depth + 1)
+        await s.hand(force_complete, run_id, "t00")
+        assert sorted(await s.play(dag)) == sorted([*list(chain)[1:], "z"])
+        assert await s.run_state(run_id) == ("succeeded", 0, depth + 3, 0, 0)

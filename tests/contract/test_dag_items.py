@@ -14,6 +14,7 @@ from shardwheel.memory.dag_rows import DAG_FANS
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.dag_hands import force_complete, rerun, skip_task
 from shardwheel.store.jobs import delete_job
+from shardwheel.store.requests import cancel_execution
 from shardwheel.wire import Outcome
 from tests.contract.dag_scene import Dag, DagScene, Shape, dag_scene
 from tests.contract.loop_rig import LoopRig, MemoryLoopRig
@@ -182,3 +183,121 @@ async def test_a_fan_out_completed_before_its_parent_counts_no_items(
         assert sorted(ran) == ["join", "list"]
         assert await fan_of(s, dag, run_id) is None
         assert await s.run_state(run_id) == ("succeeded", 0, 3, 0, 0)
+
+
+TWO_LEGS = {**FAN, "x": ()}
+
+
+async def stopped_in_the_middle(s: DagScene, dag: Dag) -> bytes:
+    """A run that failed fast, by another leg, while one of its items ran and two waited."""
+    run_id = await s.start(dag)
+    claimed = {dag.keys[one.job_id]: one for one in await s.claim_waiting()}
+    await s.store.settle([s.result(dag, claimed["list"], {"list": (Outcome.SUCCEEDED, [1, 2, 3])})])
+    (item,) = (await s.claim((await s.waiting())[0])).claimed
+    await s.store.settle([s.result(dag, claimed["x"], {"x": Outcome.FATAL})])
+    await s.store.settle([s.result(dag, item, {})])
+    return run_id
+
+
+@trio_test
+async def test_a_fan_out_that_another_task_stopped_is_skipped_and_goes_on_with_its_run(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Nothing of it failed: whoever runs the other task again must not have to name it."""
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(TWO_LEGS, FANS))
+        run_id = await stopped_in_the_middle(s, dag)
+        right = {"list": "succeeded", "each": "run_failed", "join": "run_failed", "x": "dead"}
+        assert await stands(s, dag, run_id) == right
+        assert await fan_of(s, dag, run_id) == (0, 0, 2)
+        assert await s.run_state(run_id) == ("failed", 0, 1, 1, 2)
+        await s.hand(rerun, run_id, ["x"])
+        assert await fan_of(s, dag, run_id) == (2, 0, 0)
+        assert sorted(await s.play(dag)) == ["each", "each", "join", "x"]
+        assert await s.run_state(run_id) == ("succeeded", 0, 4, 0, 0)
+
+
+@trio_test
+async def test_items_that_were_stopped_go_on_though_their_fan_out_is_not_over(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(TWO_LEGS, FANS))
+        run_id = await s.start(dag)
+        claimed = {dag.keys[one.job_id]: one for one in await s.claim_waiting()}
+        await s.store.settle([s.result(dag, claimed["list"], {"list": (Outcome.SUCCEEDED, [1, 2, 3])})])
+        (item,) = (await s.claim((await s.waiting())[0])).claimed
+        await s.store.settle([s.result(dag, claimed["x"], {"x": Outcome.FATAL})])
+        assert await fan_of(s, dag, run_id) == (1, 0, 2)
+        await s.hand(rerun, run_id)
+        assert await fan_of(s, dag, run_id) == (3, 0, 0)
+        await s.store.settle([s.result(dag, item, {})])
+        assert sorted(await s.play(dag)) == ["each", "each", "join", "x"]
+        assert (await s.run_state(run_id))[0] == "succeeded"
+
+
+@trio_test
+async def test_an_item_that_failed_keeps_its_fan_out_dead_whatever_else_was_stopped(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(TWO_LEGS, FANS))
+        run_id = await s.start(dag)
+        claimed = {dag.keys[one.job_id]: one for one in await s.claim_waiting()}
+        await s.store.settle([s.result(dag, claimed["list"], {"list": (Outcome.SUCCEEDED, [1, 2, 3])})])
+        (item,) = (await s.claim((await s.waiting())[0])).claimed
+        await s.store.settle([s.result(dag, item, {"each": Outcome.FATAL})])
+        await s.store.settle([s.result(dag, claimed["x"], {"x": Outcome.FATAL})])
+        assert (await stands(s, dag, run_id))["each"] == "dead"
+        assert await fan_of(s, dag, run_id) == (0, 1, 2)
+        await s.hand(rerun, run_id)
+        assert sorted(await s.play(dag)) == ["each", "each", "each", "join", "x"]
+        assert (await s.run_state(run_id))[0] == "succeeded"
+
+
+@trio_test
+async def test_a_round_leaves_alone_what_somebody_has_cancelled(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Of a fan-out, of which nothing else failed, too."""
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(TWO_LEGS, FANS, "retry"), max_retries=1)
+        run_id, (item,) = await fanned_out_beside(s, dag)
+        waiting = [fire for fire in await s.waiting() if fire.job_id == dag.tasks["each"]]
+        assert await rig.run(cancel_execution, "t", waiting[0].execution_id) == "cancelled"
+        (other,) = (await s.claim(waiting[1])).claimed
+        await s.store.settle([s.result(dag, one, {}) for one in (item, other)])
+        assert (await s.run_state(run_id))[0] == "running"
+        assert await s.play(dag, {"x": Outcome.FATAL}) == ["x", "x"]
+        right = {"list": "succeeded", "each": "dead", "join": "upstream_failed", "x": "dead"}
+        assert await stands(s, dag, run_id) == right
+        assert await s.run_state(run_id) == ("partial", 0, 1, 2, 1)
+        await s.hand(rerun, run_id)
+        assert sorted(await s.play(dag)) == ["each", "join", "x"]
+
+
+async def fanned_out_beside(s: DagScene, dag: Dag) -> tuple[bytes, list[Claimed]]:
+    """As `fanned_out`, while the other leg waits."""
+    run_id = await s.start(dag)
+    (first,) = (
+        await s.claim(*[fire for fire in await s.waiting() if fire.job_id == dag.tasks["list"]])
+    ).claimed
+    await s.store.settle([s.result(dag, first, {"list": (Outcome.SUCCEEDED, [1, 2, 3])})])
+    item = next(fire for fire in await s.waiting() if fire.job_id == dag.tasks["each"])
+    return run_id, (await s.claim(item)).claimed
+
+
+@trio_test
+async def test_a_fan_out_whose_items_are_too_large_together_is_dead(
+    rig: LoopRig, clock: MockClock | None
+) -> None:
+    """Each has its task's params: ten thousand times 64 KiB would end whoever settles the parent."""
+    async with dag_scene(rig) as s:
+        dag = await s.plant(Shape(FAN, FANS), {"params": {"text": "x" * 60_000}})
+        run_id = await s.start(dag)
+        assert await s.play(dag, {"list": (Outcome.SUCCEEDED, {"count": 10_000})}) == ["list"]
+        assert await stands(s, dag, run_id) == {
+            "list": "succeeded",
+            "each": "dead",
+            "join": "upstream_failed",
+        }

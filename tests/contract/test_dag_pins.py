@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from trio.testing import MockClock, trio_test
 
 from shardwheel.dag import parse_dag
@@ -66,3 +67,15 @@ async def test_a_run_keeps_its_policy_and_its_rounds(rig: LoopRig, clock: MockCl
         later = await s.start(dag, 3_600_000)
         assert await s.play(dag, {"a": Outcome.FATAL}) == ["a"]
         assert (await s.run_state(later))[0] == "failed"
+
+
+@trio_test
+async def test_tasks_that_an_edit_adds_have_greater_ids_than_their_dag(
+    rig: LoopRig, clock: MockClock | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever claims locks the DAG first, in key order; after a fail-over the clock may be behind."""
+    async with dag_scene(rig) as s:
+        dag = await created(s, task("a"))
+        monkeypatch.setattr("shardwheel.store.dags.read_now_ms", lambda conn: 1_000)
+        grown = await edited(s, dag, tasks=[task("a"), task("b", "a")])
+        assert all(task_id > dag.job.job_id for task_id in grown.tasks.values())

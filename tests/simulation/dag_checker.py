@@ -109,9 +109,9 @@ def _check_items(seen: SeenRun, task_id: bytes, word: str) -> None:
             _refuse(seen, f"{_key(seen, task_id)} has {len(items)} items of {listed}")
         if any(word_of(item) not in SATISFIED for item in items):
             _refuse(seen, f"{_key(seen, task_id)} succeeded, and one of its items did not")
-    if word == "item_skipped":
+    if word == "item_skipped" or (word == "run_failed" and items):
         ends = {word_of(item) for item in items}
-        if ends & FAILED or ends <= SATISFIED:
+        if ends & DIED or ends <= SATISFIED:
             _refuse(seen, f"{_key(seen, task_id)} is {word}, and its items are {sorted(ends)}")
 
 

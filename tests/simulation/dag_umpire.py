@@ -138,7 +138,7 @@ class DagUmpire:
         for task_id, fan in seen.fans.items():
             row, items = seen.rows.get(task_id), seen.items.get(task_id, [])
             words = [seen.word(task_id, item) for item in items]
-            is_open, failed = sum(not is_over(word) for word in words), sum(word in FAILED for word in words)
+            is_open, failed = sum(not is_over(word) for word in words), sum(word in DIED for word in words)
             skipped = len(items) - is_open - failed - sum(word in SATISFIED for word in words)
             right = (is_open, failed, skipped)
             if (fan.open_items, fan.failed_items, fan.skipped_items) != right:

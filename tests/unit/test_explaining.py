@@ -277,6 +277,26 @@ CASES: list[tuple[Facts, str, str, str]] = [
     ),
     (facts(row("skipped", "skipped_by_hand")), "skipped:skipped_by_hand", "skipped_by_hand", "job backfill"),
     # --- it was given up
+    (
+        facts(row("dead", "item_failed")),
+        "dead:item_failed",
+        "an item of this fan-out failed",
+        f"--job {JOB} --state dead",
+    ),
+    (facts(row("dead", "run_failed")), "dead:run_failed", "its run failed", f"dag rerun {EXECUTION}"),
+    (
+        facts(row("dead", "fan_out_not_a_list")),
+        "dead:fan_out_not_a_list",
+        "no list to fan out for",
+        "dag force-complete",
+    ),
+    (
+        facts(row("dead", "fan_out_too_long")),
+        "dead:fan_out_too_long",
+        "more than 10,000 items",
+        "by reference",
+    ),
+    (facts(row("dead", "fan_out_too_large")), "dead:fan_out_too_large", "more than 32 MiB", "by reference"),
     *[
         (
             facts(row("dead", reason, ended_ms=NOW_MS - 1_000), letter=LETTER, attempts=[FAILED]),

@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 import pytest
 
-from shardwheel.dag import MOST_TASKS, parse_dag
+from shardwheel.dag import GREATEST_DEPTH, MOST_TASKS, parse_dag
 from shardwheel.execution import Claimant
 from shardwheel.ids import fire_id
 from shardwheel.posting import parse_posting
@@ -21,7 +21,7 @@ from shardwheel.store.dag_inputs import read_inputs
 from shardwheel.store.dags import create_dag, edit_dag
 from shardwheel.store.jobs import create_jobs, get_job
 from shardwheel.store.settle import settle
-from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
+from shardwheel.wire import FORMAT_VERSION, Fire, FireKind, Outcome
 from tests.contract.dag_scene import Dag, Shape, plant_rows
 from tests.integration.store.gate import result_of
 
@@ -124,6 +124,36 @@ def test_a_fan_out_of_a_thousand_asks_no_more_often_than_one_of_ten(conn: Counti
     assert many == few
     assert max(map(len, many)) < 12
     assert [one for step in many for one in step if COUNTS_EXECUTIONS.search(one)] == []
+
+
+def statements_of_a_dead_root(conn: Counting, length: int) -> int:
+    """What is asked when the first task of a chain dies, and none of the others can run."""
+    tasks = [
+        {"key": f"t{n}", "task": "work", "depends_on": [f"t{n - 1}"] if n else []} for n in range(length)
+    ]
+    posting = parse_dag({"policy": "continue", "every": "1h", "tasks": tasks})
+    with conn.transaction():
+        dag_id = create_dag(conn, "t", posting)
+    job = get_job(conn, "t", dag_id)
+    at_ms = job.effective_from_ms
+    head = (FORMAT_VERSION, FireKind.FIRE, fire_id(dag_id, job.partition, at_ms), dag_id, job.partition)
+    with conn.transaction():
+        claim(conn, [(Fire(*head, job.schedule_no, at_ms, at_ms, 1), 2)], CLAIMANT)
+    (root,) = claim_waiting(conn, job.partition)
+    asked(conn)
+    with conn.transaction():
+        settle(conn, [result_of(root, Outcome.FATAL, dag_run_id=root.dag_run_id)])
+    count = len(asked(conn))
+    ends = "SELECT state, failed, skipped FROM shardwheel.dag_runs WHERE dag_id = %s"
+    assert conn.execute(ends, [Uuid(dag_id)]).fetchall() == [("failed", 1, length - 1)]
+    return count
+
+
+def test_what_follows_from_a_death_at_the_head_of_the_longest_chain_is_not_told_level_by_level(
+    conn: Counting,
+) -> None:
+    few, many = statements_of_a_dead_root(conn, 20), statements_of_a_dead_root(conn, GREATEST_DEPTH)
+    assert many == few < 50
 
 
 def test_ten_thousand_tasks_are_stored_and_edited_by_a_handful_of_statements(conn: Counting) -> None:

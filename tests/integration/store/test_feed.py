@@ -16,7 +16,7 @@ from shardwheel.errors import UnavailableError
 from shardwheel.job import Changes
 from shardwheel.posting import parse_posting
 from shardwheel.store import ownership
-from shardwheel.store.feed import changes, load
+from shardwheel.store.feed import PLANNER, changes, load
 from shardwheel.store.jobs import create_jobs, edit_job, get_job, pause_job
 from shardwheel.store.pool import Pool
 from shardwheel.store.postgres import PostgresStore
@@ -169,3 +169,27 @@ async def test_the_feed_believes_no_other_postgresql_than_the_one_that_owners_wr
         monkeypatch.undo()
         await store.identity()
         assert (await store.changes(ALL, "3:3:")).jobs == []
+
+
+@trio_test
+async def test_a_read_looks_at_no_other_job_however_small_the_tables_were_when_it_was_planned(
+    conn: Connection, migrated_database: str
+) -> None:
+    """Without a word to the planner a waiting execution cost a look at every job, until somebody analyzed."""
+
+    def jobs_gone_through(link: Connection, since: str) -> tuple[int, int]:
+        waiting = changes(link, ALL, since).waiting
+        seen = link.execute("SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'jobs'")
+        return len(waiting), sum(row[0] for row in seen)
+
+    async with Pool(migrated_database, name="f", size=1, planner=PLANNER) as feed:
+        for _ in range(10):
+            await feed.run(changes, ALL, "3:3:")
+        job_id = create(conn)
+        conn.execute(
+            """INSERT INTO shardwheel.jobs (job_id, tenant_id, partition, task)
+               SELECT gen_random_uuid(), 't', number % 256, 'work' FROM generate_series(1, 3000) AS number"""
+        )
+        ((since,),) = conn.execute("SELECT pg_current_snapshot()::text").fetchall()
+        trigger_job(conn, "t", job_id, uuid.uuid4().bytes)
+        assert await feed.run(jobs_gone_through, since) == (1, 0)

@@ -13,6 +13,7 @@ from trio.testing import trio_test
 
 from shardwheel.errors import ConflictError, UsageError
 from shardwheel.ids import text_of
+from shardwheel.store import letter_requests
 from shardwheel.store.audit import Actor, AuditFilter, list_audit
 from shardwheel.store.dag_hands import cancel_run, force_complete
 from shardwheel.store.jobs import delete_job
@@ -132,11 +133,15 @@ async def test_a_list_that_was_none_waits_for_its_parent_again(rig: LoopRig) -> 
         run_id = await s.start(dag)
         await s.play(dag, {"list": (Outcome.SUCCEEDED, 7)})
         (letter,) = await open_letters(s)
-        await redrive(s, letter)
+        redriven = await rig.run(letter_requests.redrive, "t", letter, ANNA)
+        assert [end.outcome for end in redriven.resolved.ends] == ["failed"]
         assert letter not in await open_letters(s)
         # It fans out from what its parent said, which is no list yet: dead once more, and said once more.
         assert (await s.run_state(run_id))[0] == "failed"
         assert len(await open_letters(s)) == 1
+        assert [end.outcome for end in (await rig.run(redrive_some, "t", OPEN, ANNA)).resolved.ends] == [
+            "failed"
+        ]
 
 
 @trio_test

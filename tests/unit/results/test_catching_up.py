@@ -23,6 +23,8 @@ class Owed:
         self.owed = {name.encode(): ends for name, ends in owed.items()}
         self.refused: set[bytes] = set()
         self.away = False
+        # How many runs one transaction has the time for.
+        self.most = PAGE
         self.breaker = LagBreaker()
 
     async def runs_put_off(self, after: bytes) -> list[bytes]:
@@ -33,6 +35,8 @@ class Owed:
 
     async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
         await trio.lowlevel.checkpoint()
+        if len(run_ids) > self.most:
+            raise UnavailableError("PostgreSQL did not answer within 10 s")
         if self.refused & set(run_ids):
             raise RefusedError("NumericValueOutOfRange: out of range")
         told = 0
@@ -71,6 +75,15 @@ async def test_a_run_that_is_refused_stops_no_other() -> None:
     assert sorted(store.owed) == [b"a", b"c"]
     store.refused = set()
     assert await catching.run_once() == 2
+
+
+@trio_test
+async def test_what_one_transaction_has_no_time_for_is_told_by_halves() -> None:
+    store = Owed(a=1, b=4, c=1)
+    store.most = 1
+    catching, _, _ = catching_up(store)
+    assert await catching.run_once() == 6
+    assert store.owed == {}
 
 
 @trio_test

@@ -8,7 +8,7 @@ import msgspec
 import trio
 from trio.testing import MockClock
 
-from shardwheel.errors import RefusedError
+from shardwheel.errors import RefusedError, UnavailableError
 from shardwheel.execution import Resolved, RunEnd, Settled
 from shardwheel.limits import Tally, TaskName
 from shardwheel.memory.bus import MemoryBus
@@ -95,6 +95,26 @@ def test_while_the_lag_breaker_is_open_dags_are_put_off() -> None:
     breaker.note(0)
     settled(store, result(3), breaker=breaker)
     assert store.put_off == [False, True, False]
+
+
+class SlowStore(RefusingStore):
+    """One transaction has the time for so many results, and for no more."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(lambda one: False)
+        self._most = most
+
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
+        if len(results) > self._most:
+            raise UnavailableError("PostgreSQL did not answer within 10 s")
+        return await super().settle(results, put_off=put_off)
+
+
+def test_what_one_transaction_has_no_time_for_is_settled_by_halves() -> None:
+    """As when hundreds of DAG runs fan out in one batch: said again as it is, it would never be settled."""
+    store = SlowStore(most=3)
+    assert sorted(settled(store, *map(result, range(50)))) == list(range(50))
+    assert len(store.settled) == 50
 
 
 class EndingStore(RefusingStore):

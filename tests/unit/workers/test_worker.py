@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, trio_test
 
+from shardwheel.errors import UnavailableError
 from shardwheel.execution import Beat, Claimant, Claimed, ClaimReply, Held
 from shardwheel.handler import Registry
 from shardwheel.job import Priority
@@ -45,9 +46,13 @@ class GrantingStore(ListeningStore):
         self.asked_to_stop: frozenset[bytes] = frozenset()
         self.lost: frozenset[bytes] = frozenset()
         self.held: list[list[tuple[Fire, int]]] = []
+        # How many fires one transaction has the time for.
+        self.most = 1_000
 
     async def claim(self, fires: Sequence[tuple[Fire, int]], claimant: Claimant) -> ClaimReply:
         await trio.sleep(0.1)
+        if len(fires) > self.most:
+            raise UnavailableError("PostgreSQL did not answer within 10 s")
         return ClaimReply([_claimed(fire, claimant.token) for fire, _ in fires], {}, 0)
 
     async def claimed_by(self, fires: Iterable[Fire], token: bytes) -> list[Claimed]:
@@ -189,6 +194,20 @@ async def test_it_comes_for_what_others_had_no_handler_for_even_when_it_is_full(
         # Two slots for three of them: the third is found again at the next look.
         assert sorted(rig.desk.order)[-2:] == [9_001, 9_002]
         assert rig.desk.began == 12
+
+
+@trio_test
+async def test_what_one_transaction_has_no_time_for_is_claimed_by_halves(clock: MockClock) -> None:
+    async with working(slots=50) as rig:
+        rig.store.most = 3
+        await rig.publish(50)
+        await trio.sleep(20)
+        assert (rig.desk.began, rig.desk.now) == (50, 50)
+        assert await rig.committed() == 50
+        assert rig.service.health.parts["claim"] is None
+        rig.desk.go.set()
+        await trio.sleep(5)
+        assert len({result.execution_id for result in await rig.results()}) == 50
 
 
 @trio_test
