@@ -5,6 +5,7 @@ Both addresses are the operator's own (etcd and the settings name them), so priv
 
 from __future__ import annotations
 
+import ssl
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,10 +23,11 @@ DELIVERY_LIMIT_S = 10.0
 class HttpDoors:
     """A client for each: they trust others. Use it with `async with`."""
 
-    def __init__(self, tls: DoorTls = PLAIN_DOORS) -> None:
+    def __init__(self, tls: DoorTls = PLAIN_DOORS, *, trust: ssl.SSLContext | bool = True) -> None:
+        """`trust`: whose certificates to believe of a receiver, for httpx."""
         self._tls = tls
         self._services = httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=tls.verify)
-        self._receivers = httpx.AsyncClient(trust_env=False, follow_redirects=False)
+        self._receivers = httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=trust)
 
     async def __aenter__(self) -> Self:
         return self

@@ -25,7 +25,10 @@ Duration = Annotated[
 Key = Annotated[
     str, Meta(description="The same key again gets the same answer, for 24 hours.", max_length=200)
 ]
-Params = Annotated[dict[str, Any], Meta(description='At most 64 KiB. Secrets as {"$secret": "name"} only.')]
+Params = Annotated[
+    dict[str, Any],
+    Meta(description='At most 64 KiB, 100 levels deep. Secrets as {"$secret": "name"} only.'),
+]
 
 
 class Small(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

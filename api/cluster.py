@@ -52,8 +52,8 @@ async def audit(ask: Ask) -> Reply:
 
 
 def _partitions(conn: Connection, tenant_id: str) -> tuple[list[PartitionState], dict[int, int], int]:
-    """Row-level security counts the tenant's own jobs only."""
-    return read_partitions(conn, range(PARTITIONS)), count_jobs(conn), read_now_ms(conn)
+    """The jobs are the tenant's own only."""
+    return read_partitions(conn, range(PARTITIONS)), count_jobs(conn, tenant_id), read_now_ms(conn)
 
 
 def _with_id(row: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ async def find(ask: Ask) -> Reply:
 
 async def rerun(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.RerunBody)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     return await _changed(ask, dag_alterations.rerun, wish.tasks)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from shardwheel.api import bodies, dag_bodies, dag_examples, dag_views, examples
 from shardwheel.api.job_commands import checked_key
-from shardwheel.api.jobs import CREATED_WORDS, PAGE_WORDS, SMALL_BYTES
+from shardwheel.api.jobs import CREATED_WORDS, PAGE_WORDS, SMALL_BYTES, admit_resume
 from shardwheel.api.limits import BATCH_LIMIT_BYTES, decoded
 from shardwheel.api.route import Ask, Reply, Route, Word, paged
 from shardwheel.dag import DagPosting, parse_dag
@@ -71,12 +71,13 @@ async def pause(ask: Ask) -> Reply:
 
 async def resume(ask: Ask) -> Reply:
     bodies.read_body(ask.body, bodies.Small)
+    await admit_resume(ask)
     return await _changed(ask, dag_alterations.resume)
 
 
 async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, dag_bodies.TriggerDagBody)
-    await ask.desk.quotas.admit_run(ask.tenant)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
     given = wish.params, checked_key(wish.idempotency_key)
     run_id, partition = await ask.desk.pool.run(ask.tenant, dag_alterations.trigger, ask.id, ask.by, *given)

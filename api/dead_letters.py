@@ -56,6 +56,7 @@ async def get(ask: Ask) -> Reply:
 
 async def redrive(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.RedriveBody)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
 
     def work(conn: Connection, tenant_id: str) -> Redriven:
@@ -77,6 +78,7 @@ async def discard(ask: Ask) -> Reply:
 
 async def redrive_by_filter(ask: Ask) -> Reply:
     ask.refuse_limited("a redrive by filter")
+    await ask.desk.quotas.admit_wish(ask.tenant)
     reply = await _deal(ask, redrive_some)
     if reply.value["done"]:
         ask.desk.poke(range(PARTITIONS))

@@ -6,7 +6,7 @@ from typing import Any
 
 from shardwheel.api import bodies, examples, views
 from shardwheel.api.job_page import coming_times, fire_times
-from shardwheel.api.jobs import changed, find
+from shardwheel.api.jobs import admit_resume, changed, find
 from shardwheel.api.route import Ask, Reply, Route, Word
 from shardwheel.ids import text_of
 from shardwheel.store import alterations
@@ -23,6 +23,7 @@ async def pause(ask: Ask) -> Reply:
 
 async def resume(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.ResumeBody)
+    await admit_resume(ask)
     job, count = await ask.desk.pool.run(
         ask.tenant,
         alterations.resume,
@@ -36,7 +37,7 @@ async def resume(ask: Ask) -> Reply:
 
 async def trigger(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.TriggerBody)
-    await ask.desk.quotas.admit_run(ask.tenant)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, wish.params)
     execution_id, partition = await ask.desk.pool.run(
         ask.tenant,
@@ -53,6 +54,7 @@ async def trigger(ask: Ask) -> Reply:
 
 async def backfill(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.BackfillBody)
+    await ask.desk.quotas.admit_wish(ask.tenant)
     span = parse_time(wish.from_, "from"), parse_time(wish.to, "to")
     count, partition = await ask.desk.pool.run(
         ask.tenant,

@@ -94,6 +94,7 @@ async def edit(ask: Ask) -> Reply:
     for name in bodies.CREATION_FIELDS:
         if name in changes:
             refuse(name, "belongs to a job's creation", "leave it out")
+    await ask.desk.quotas.admit_wish(ask.tenant)
     await ask.desk.quotas.admit_params(ask.tenant, changes.get("params"))
     given = changes, ask.desk.callbacks
     job = await ask.desk.pool.run(ask.tenant, alterations.edit, ask.id, ask.by, *given)
@@ -110,6 +111,13 @@ async def find(ask: Ask) -> Found:
     if found is None:
         raise NotFoundError(f"there is no job {text_of(ask.id)}", field="id")
     return found
+
+
+async def admit_resume(ask: Ask) -> None:
+    """What was paused becomes active: with a limit, that is as if it were stored."""
+    found = await ask.desk.readings.ask(ask.tenant, ask.id)
+    if found is not None and found.job.state == JobState.PAUSED:
+        await ask.desk.quotas.admit_active(ask.tenant)
 
 
 async def changed(ask: Ask, partition: int, **more: Any) -> Reply:

@@ -16,6 +16,7 @@ from shardwheel.api.auth import Gatekeeper
 from shardwheel.errors import ShardwheelError, UnavailableError, UsageError
 from shardwheel.service import Service
 from shardwheel.settings import Settings
+from shardwheel.tls import trust_of
 from shardwheel.tokens import read_jwks, secret_keys
 
 READ_S = 60.0
@@ -39,10 +40,11 @@ async def read_keys(settings: Settings) -> dict[str, Any]:
         raise UsageError(
             f"jwks is not set: {settings.jwt_algorithm} needs a file or an https:// address", field="jwks"
         )
-    return read_jwks(await _document(settings.jwks), settings.jwt_algorithm)
+    document = await _document(settings.jwks, settings.https_ca)
+    return read_jwks(document, settings.jwt_algorithm)
 
 
-async def _document(source: str) -> bytes:
+async def _document(source: str, ca: str) -> bytes:
     if "://" not in source:
         try:
             return await trio.Path(Path(source)).read_bytes()
@@ -54,16 +56,16 @@ async def _document(source: str) -> bytes:
         raise UsageError(f"jwks: {source} is not https://; give such an address, or a file", field="jwks")
     try:
         with trio.fail_after(FETCH_LIMIT_S):
-            return await _fetched(source)
+            return await _fetched(source, ca)
     except (httpx.HTTPError, trio.TooSlowError) as error:
         why = str(error) or f"it did not answer within {FETCH_LIMIT_S:g} s"
         raise UnavailableError(f"jwks: {source} is out of reach: {why}") from error
 
 
-async def _fetched(source: str) -> bytes:
+async def _fetched(source: str, ca: str) -> bytes:
     """No redirect is followed: it might lead to where nobody vouches for the keys."""
     document = bytearray()
-    async with httpx.AsyncClient(timeout=FETCH_LIMIT_S) as client:
+    async with httpx.AsyncClient(timeout=FETCH_LIMIT_S, verify=trust_of(ca)) as client:
         # Nothing packed: a small answer may become a huge one.
         async with client.stream("GET", source, headers={"accept-encoding": "identity"}) as answer:
             async for piece in answer.raise_for_status().aiter_raw():

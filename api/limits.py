@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from shardwheel.errors import TooLargeError, UnavailableError, UsageError
+from shardwheel.nesting import MOST_LEVELS, is_deeper
 from shardwheel.posting import PARAMS_LIMIT_BYTES
 from shardwheel.times import parse_time, refuse
 
@@ -26,6 +27,8 @@ BODY_LIMIT_S = 10.0
 QUERY_LIMIT_BYTES = 4_096
 LONGEST_WORD = 200
 MOST_ITEMS = 200
+# Around params there are a job, its DAG's tasks, a batch.
+MOST_NESTED = MOST_LEVELS + 4
 
 
 class Intake:
@@ -65,11 +68,15 @@ class Intake:
 def decoded(body: bytes) -> Any:
     """The JSON value. What JSON does not know (NaN, lone surrogates) and deep nests are refused."""
     try:
-        return msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
+        too_deep = is_deeper(value, MOST_NESTED)
     except RecursionError:
-        refuse("body", "is nested too deep", "make it flatter")
+        too_deep = True
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         refuse("body", f"is not JSON: {error}", "send one JSON value in UTF-8")
+    if too_deep:
+        refuse("body", "is nested too deep", f"make it flatter: params may have {MOST_LEVELS} levels")
+    return value
 
 
 class Query:

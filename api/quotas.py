@@ -105,9 +105,13 @@ class Quotas:
         """Before params are stored with an edit, or for one run."""
         _check_params(params, (await self._account(tenant)).quota)
 
-    async def admit_run(self, tenant: str) -> None:
-        """Before a job is triggered."""
+    async def admit_wish(self, tenant: str) -> None:
+        """Before a job is edited, or runs are asked for: a trigger, a backfill, a redrive, a rerun."""
         (await self._account(tenant)).submit(1, self._now_s())
+
+    async def admit_active(self, tenant: str) -> None:
+        """Before a job that is not active becomes so again."""
+        (await self._account(tenant)).add_active(1)
 
     async def _account(self, tenant: str) -> Account:
         account = self._accounts.get(tenant)

@@ -87,7 +87,7 @@ def _rebalanced(conn: Connection, tenant_id: str, actor: Actor, steering: Steeri
 
 
 def _standing(conn: Connection, tenant_id: str, steering: Steering) -> dict[str, Any]:
-    facts = ClusterFacts(read_now_ms(conn), last_taken_ms(conn), count_jobs(conn))
+    facts = ClusterFacts(read_now_ms(conn), last_taken_ms(conn), count_jobs(conn, tenant_id))
     return steering.standing(facts)
 
 

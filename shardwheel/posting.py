@@ -16,6 +16,7 @@ from shardwheel.destinations import STRICT, CallbackRules, require_callback
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.ids import id_of
 from shardwheel.misfits import misfit_of
+from shardwheel.nesting import MOST_LEVELS, is_deeper
 from shardwheel.retry import Backoff
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -148,6 +149,8 @@ def _refuse_nul(posting: JobPosting) -> NoReturn:
 
 
 def check_params(params: Mapping[str, Any]) -> None:
+    if is_deeper(params):
+        refuse("params", f"are nested deeper than {MOST_LEVELS} levels", "make them flatter")
     try:
         encoded = msgspec.json.encode(params)
     except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
@@ -159,7 +162,7 @@ def check_params(params: Mapping[str, Any]) -> None:
         refuse("params", "have a NUL character, which PostgreSQL can't store", "take it out")
     if (where := credential_in(params)) is not None:
         remedy = 'store it where the handler runs, and refer to it as {"$secret": "name"}'
-        refuse("params", f"{where} looks like a credential in plain text", remedy)
+        refuse("params", f"{where:.200} looks like a credential in plain text", remedy)
 
 
 def _check_numbers(posting: JobPosting) -> None:

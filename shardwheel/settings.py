@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     door_ca: str = ""
     door_cert: str = ""
     door_key: str = ""
+    https_ca: str = ""
     secret: str = ""
     former_secrets: tuple[str, ...] = ()
     jwt_algorithm: str = "HS256"

@@ -1,7 +1,8 @@
 """TLS by settings: whom a process trusts, and what it shows of itself. Files are read once, at the start.
 
-Three doors want it. The API's is open to the world: a certificate and its key. etcd's is somebody else's. And
-the services' own doors (`/metrics`, `/healthz`, a shard's `/poke`) are for the cluster: there the same
+Three doors want it. The API's is open to the world: a certificate and its key. etcd's is somebody else's, as
+are the servers at `https://` addresses (the API to its callers, a JWKS, receivers of callbacks and alerts).
+And the services' own doors (`/metrics`, `/healthz`, a shard's `/poke`) are for the cluster: there the same
 certificate is shown by who answers and by who knocks, and belonging to the cluster means that its authority
 has signed it. Names are not compared: shards come and go at addresses that no certificate knows beforehand.
 """
@@ -66,6 +67,19 @@ def client_context(tls: Tls, field: str) -> ssl.SSLContext:
         raise _unusable(f"{field}_ca", tls.ca, error, "name the authority's certificate, in PEM") from error
     if tls.cert:
         _show(context, tls.cert, tls.key or tls.cert, field)
+    return context
+
+
+def trust_of(ca: str) -> ssl.SSLContext | bool:
+    """For httpx: whom to believe at the `https://` addresses of others. The authorities that this machine
+    knows, and besides those in this file; without one, those that httpx knows."""
+    if not ca:
+        return True
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca)
+    except OSError as error:
+        raise _unusable("https_ca", ca, error, "name the authority's certificate, in PEM") from error
     return context
 
 

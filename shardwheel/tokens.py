@@ -32,6 +32,13 @@ REQUIRED = ["exp", "iss", "aud", "tenant", "role"]
 
 Keys = Mapping[str, Any]
 
+# A key set comes from elsewhere, and is read again each minute: whatever is wrong with it must not end the
+# process. What looks like a key and is none (a point beside the curve) is a ValueError from beneath.
+_NO_KEY_SET = (
+    *(msgspec.DecodeError, RecursionError),
+    *(KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError),
+)
+
 
 class Caller(NamedTuple):
     """Whom a token speaks for. `tasks`: the task types it may enqueue (None: any)."""
@@ -96,9 +103,9 @@ def read_jwks(document: bytes, algorithm: str) -> dict[str, Any]:
     try:
         listed = msgspec.json.decode(document)["keys"]
         keys = [jwt.PyJWK(one, algorithm=algorithm) for one in listed if _is_fit(one, algorithm)]
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
+        return {key.key_id or "": key.key for key in keys}
+    except _NO_KEY_SET as error:
         raise UsageError(f"jwks: is not a JSON Web Key Set: {error}", field="jwks") from error
-    return {key.key_id or "": key.key for key in keys}
 
 
 def make_token(secret: str, claims: Mapping[str, Any]) -> str:

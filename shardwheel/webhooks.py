@@ -8,6 +8,7 @@ no second resolve, no connection used twice (two names may share an address), no
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Protocol
@@ -36,13 +37,20 @@ async def resolve(host: str, port: int) -> list[str]:
 
 class Webhooks:
     def __init__(
-        self, rules: CallbackRules, *, limit_s: float = LIMIT_S, resolver: Resolver = resolve
+        self,
+        rules: CallbackRules,
+        *,
+        limit_s: float = LIMIT_S,
+        resolver: Resolver = resolve,
+        trust: ssl.SSLContext | bool = True,
     ) -> None:
+        """`trust`: whose certificates to believe, for httpx."""
         self._rules = rules
         self._limit_s = limit_s
         self._resolve = resolver
         self._client = httpx.AsyncClient(
             trust_env=False,
+            verify=trust,
             follow_redirects=False,
             timeout=limit_s,
             limits=httpx.Limits(max_keepalive_connections=0),

@@ -23,6 +23,7 @@ from shardwheel.references import referred
 from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.alert_store import PostgresAlertStore
+from shardwheel.tls import trust_of
 
 # A broker that is away must not take a look's time: the next one is due.
 KAFKA_LIMIT_S = 3.0
@@ -61,7 +62,7 @@ async def _run(settings: Settings, holder: str, receivers: list[Receiver]) -> No
     async with (
         open_etcd(settings) as leases,
         open_pool(settings, "alerts", 2) as pool,
-        HttpDoors(tls) as doors,
+        HttpDoors(tls, trust=trust_of(settings.https_ca)) as doors,
     ):
         gather = Gather(
             leases,

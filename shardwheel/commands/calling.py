@@ -22,7 +22,9 @@ class Api:
 
     def __init__(self, reach: Reach, *, timeout_s: float = TIMEOUT_S) -> None:
         self.reach = reach
-        self._client = Client(reach.url, token=reach.token, timeout_s=timeout_s, retry_s=RETRY_S)
+        self._client = Client(
+            reach.url, token=reach.token, timeout_s=timeout_s, retry_s=RETRY_S, verify=reach.trust
+        )
 
     def get(self, path: str, *ids: str, **query: Any) -> Any:
         return self._ask("GET", _filled(path, ids), query=_given(query))

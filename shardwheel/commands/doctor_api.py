@@ -29,7 +29,7 @@ def of_api(reach: Reach | None, *, now_s: Callable[[], float] = time.time) -> li
         ]
     base_url = reach.url.rstrip("/").removesuffix(PREFIX) + PREFIX
     try:
-        with httpx.Client(base_url=base_url, timeout=LIMIT_S, trust_env=False) as http:
+        with httpx.Client(base_url=base_url, timeout=LIMIT_S, trust_env=False, verify=reach.trust) as http:
             ready = http.get("/readyz")
             findings = [_of_readiness(reach, ready, http)]
             if findings[0].remedy:
@@ -108,7 +108,10 @@ def _json(response: httpx.Response) -> dict[str, Any]:
 def _mend(error: Exception, reach: Reach) -> str:
     text = str(error)
     if any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(error)):
-        return "its certificate is not believed: see its names, its end, and who signed it"
+        return (
+            "its certificate is not believed: see its names, its end, and who signed it; an authority of "
+            "your own belongs into https_ca"
+        )
     if "WRONG_VERSION_NUMBER" in text or "wrong version number" in text:
         return f"it speaks no TLS: write http:// in {reach.where}"
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,17 +28,19 @@ from shardwheel.settings import (
     read_profile,
     settings_file,
 )
+from shardwheel.tls import trust_of
 
 TENANT = "default"
 TOKEN_TTL_S = 3_600
 
 
 class Reach(NamedTuple):
-    """`where`: in whose words."""
+    """`where`: in whose words. `trust`: whose certificates to believe there, for httpx."""
 
     url: str
     token: str
     where: str
+    trust: ssl.SSLContext | bool = True
 
 
 class Layer(NamedTuple):
@@ -65,8 +68,16 @@ def look_for_api(said: Said) -> Reach | None:
     for layer in _layers(said, os.environ):
         token = token or layer.token
         if layer.url:
-            return Reach(layer.url, referred(token, "token") if token else "", layer.where)
+            shown = referred(token, "token") if token else ""
+            return Reach(layer.url, shown, layer.where, _trust(layer.url, said))
     return None
+
+
+def _trust(url: str, said: Said) -> ssl.SSLContext | bool:
+    if not url.startswith("https:"):
+        return True
+    settings = load_settings(environ=os.environ, file=settings_file(), profile=said.profile)
+    return trust_of(settings.https_ca)
 
 
 def _layers(said: Said, environ: Mapping[str, str]) -> Iterator[Layer]:

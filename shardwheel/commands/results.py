@@ -22,6 +22,7 @@ from shardwheel.service import Service, quieten_collector
 from shardwheel.settings import Settings
 from shardwheel.store.ends import EndStore
 from shardwheel.store.postgres import PostgresStore
+from shardwheel.tls import trust_of
 from shardwheel.topics import result_topics
 from shardwheel.webhooks import Webhooks
 
@@ -56,7 +57,7 @@ async def _run(settings: Settings) -> None:
     async with (
         open_pool(settings, "results", 2) as pool,
         open_pool(settings, "ends", 2) as ends,
-        Webhooks(settings.callback_rules) as webhooks,
+        Webhooks(settings.callback_rules, trust=trust_of(settings.https_ca)) as webhooks,
     ):
         pokes = Pokes(service, Asked(open_etcd(settings)).look, tls)
         pokes.add_to_service()

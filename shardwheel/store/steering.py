@@ -19,9 +19,10 @@ class SetBack(NamedTuple):
     is_ms: int
 
 
-def count_jobs(connection: Connection) -> dict[int, int]:
-    """Active jobs by partition; those without any are left out. Reads a whole index: not for a hot path."""
-    return dict(connection.execute(sql("job_counts")))
+def count_jobs(connection: Connection, tenant_id: str | None = None) -> dict[int, int]:
+    """Active jobs by partition, a tenant's or all; those without any are left out. Reads a whole index: not
+    for a hot path."""
+    return dict(connection.execute(sql("job_counts"), {"tenant_id": tenant_id}))
 
 
 def last_taken_ms(connection: Connection) -> int:

@@ -36,7 +36,7 @@ KNOWN_SEEDS = {
     "T is acknowledged, X is fresh": 48,
     "X is the snapshot's xmax": 2,
     "settle from the stored (T, X), not from the floor": 8,
-    "the claim takes what runs already": 1,
+    "the claim takes what runs already": 9,
     "the mirror is kept when Kafka's data was lost, or T went back": 11,
     "a refused owner whose key it is does not bump again": 2,
     "a loss of Kafka does not reset the stored watermark": 2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -20,6 +21,12 @@ from shardwheel.posting import parse_posting
         ({"note": "-----BEGIN RSA PRIVATE KEY-----\n…"}, "params.note"),
         ({"note": "AKIAIOSFODNN7EXAMPLE"}, "params.note"),
         ({"dsn": "postgresql://me:hunter2@db/x"}, "params.dsn"),
+        ({"smtp_password": "hunter2"}, "params.smtp_password"),
+        ({"AWS_SECRET_ACCESS_KEY": "k"}, "params.AWS_SECRET_ACCESS_KEY"),
+        ({"stripeApiKey": "k"}, "params.stripeApiKey"),
+        ({"headers": {"Authorization": "Basic YTpi"}}, "params.headers.Authorization"),
+        ({"curl": "-H 'Authorization: Bearer eyJhbGciOiJI.eyJzdWIiOiIx.c2ln'"}, "params.curl"),
+        ({"a": [[0, {"b": [{"passwd": "x"}]}]]}, "params.a[0][1].b[0].passwd"),
     ],
 )
 def test_a_credential_is_found_where_it_stands(params: dict[str, Any], where: str) -> None:
@@ -37,8 +44,33 @@ def test_a_credential_is_found_where_it_stands(params: dict[str, Any], where: st
         {"password": ""},
         {"password": None},
         {"password_policy": "strict", "token_count": 7, "secretary": "Ann"},
+        {"payment_authorization": "A-1", "page_token": "x", "monkey": "y", "is_secret": True},
         {"url": "https://example.org/a:b@c", "mail": "a@b.c"},
     ],
 )
 def test_what_is_none(params: dict[str, Any]) -> None:
     assert credential_in(params) is None
+
+
+@pytest.mark.parametrize("bait", ["-eyJ", "eyJ.", "eyJaaaaaaaa.eyJ/", "a.", "a://", "-----BEGIN "])
+def test_the_search_costs_no_more_than_what_is_searched(bait: str) -> None:
+    """Were a match tried anew over all that follows, this would not end before tomorrow."""
+    assert credential_in({"a": bait * (4_000_000 // len(bait))}) is None
+
+
+def test_places_are_spelled_out_only_once_found() -> None:
+    """A long name over many small things: one copy of it for each would be 400 MB."""
+    params: dict[str, dict[str, Any]] = {"x" * 20_000: {str(number): {} for number in range(20_000)}}
+    tracemalloc.start()
+    try:
+        assert credential_in(params) is None
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 40_000_000
+
+
+def test_a_long_place_is_told_in_short() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_posting({"task": "t", "params": {"x" * 60_000: {"password": "y"}}})
+    assert len(str(refused.value)) < 500

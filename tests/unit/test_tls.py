@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import ssl
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,17 +17,24 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from jwt.algorithms import ECAlgorithm
 from litestar.types import Receive, Scope, Send
 from trio.testing import trio_test
 
 from shardwheel.alerts.doors import HttpDoors
+from shardwheel.api.keyring import read_keys
 from shardwheel.api.server import open_socket, uvicorn_for
+from shardwheel.commands.calling import Api
+from shardwheel.commands.reach import find_api
+from shardwheel.commands.said import Said
+from shardwheel.destinations import CallbackRules
 from shardwheel.doors import TcpDoors
 from shardwheel.errors import UnavailableError, UsageError
 from shardwheel.http import Answer
 from shardwheel.service import Service
-from shardwheel.settings import load_settings
-from shardwheel.tls import Tls, door_tls, server_context
+from shardwheel.settings import Settings, load_settings
+from shardwheel.tls import Tls, door_tls, server_context, trust_of
+from shardwheel.webhooks import Webhooks
 
 FILES = Path(__file__).parents[1] / "contract" / "tls"
 CA = str(FILES / "ca.pem")
@@ -54,6 +61,64 @@ def test_it_is_served_with_the_certificate_and_not_without_tls() -> None:
     finally:
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def sealed_server() -> Iterator[str]:
+    """Somebody else's, of an authority of its own; whatever it is asked, it answers with a key set."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    keys = {"keys": [ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "k1"}]}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": msgspec.json.encode(keys), "more_body": False})
+
+    listener = open_socket("127.0.0.1", 0)
+    server = uvicorn_for(answer, server_context(CERT, KEY))
+    thread = threading.Thread(target=server.run, args=[[listener]])
+    thread.start()
+    yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+async def as_keyring(url: str, ca: str) -> None:
+    assert list(await read_keys(Settings(jwt_algorithm="ES256", jwks=f"{url}/keys", https_ca=ca))) == ["k1"]
+
+
+async def as_watcher(url: str, ca: str) -> None:
+    async with HttpDoors(trust=trust_of(ca)) as doors:
+        await doors.post(url, {"alert": "it is late"})
+
+
+async def as_caller_back(url: str, ca: str) -> None:
+    rules = CallbackRules(private_hosts=("127.0.0.1",))
+    async with Webhooks(rules, trust=trust_of(ca)) as webhooks:
+        await webhooks.post(url, b"{}", {})
+
+
+async def as_shardctl(url: str, ca: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARDWHEEL_HTTPS_CA", ca)
+        reach = find_api(Said(api=url, token="x"))
+        assert Api(reach, timeout_s=10).get("/jobs")["keys"]
+
+
+@pytest.mark.parametrize("talk", [as_keyring, as_watcher, as_caller_back, as_shardctl])
+def test_an_authority_of_ones_own_is_believed_where_the_settings_name_it(
+    sealed_server: str, talk: Callable[[str, str], Awaitable[None]]
+) -> None:
+    trio.run(talk, sealed_server, CA)
+    with pytest.raises(UnavailableError):
+        trio.run(talk, sealed_server, "")
+
+
+def test_an_authority_that_can_not_be_read_is_named() -> None:
+    for file in ("nowhere.pem", KEY):
+        with pytest.raises(UsageError) as refused:
+            trust_of(file)
+        assert refused.value.field == "https_ca" and file in str(refused.value)
 
 
 def test_without_files_it_is_plain() -> None:

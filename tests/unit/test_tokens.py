@@ -177,7 +177,25 @@ def test_es256_by_jwks() -> None:
     assert HS._replace(algorithm="ES256").caller_of(token, read_jwks(jwks(key), "ES256")).tenant == "acme"
 
 
-@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"keys": 7}', b'{"keys": [7]}'])
+BESIDE_THE_CURVE = {"kty": "EC", "crv": "P-256", "x": "AQ" * 21 + "A", "y": "AQ" * 21 + "A", "kid": "k0"}
+NO_KEY_SETS = [
+    *(b"", b"[]", b"{}", b'{"keys": 7}', b'{"keys": [7]}', b'{"keys": "\xff"}'),
+    b'{"keys": ' + b"[" * 100_000,
+    b'{"keys": [{"kty": "RSA", "kid": "k0", "n": "*", "e": "AQAB"}]}',
+    b'{"keys": [{"kty": "RSA", "kid": "k0", "n": "AQ", "e": "AQ"}]}',
+]
+
+
+def test_a_key_that_is_none_is_refused() -> None:
+    document = json.dumps({"keys": [BESIDE_THE_CURVE]}).encode()
+    with pytest.raises(UsageError, match="jwks"):
+        read_jwks(document, "ES256")
+    listed = jwk(RSA_KEY) | {"kid": ["k0"]}
+    with pytest.raises(UsageError, match="jwks"):
+        read_jwks(json.dumps({"keys": [listed]}).encode(), "RS256")
+
+
+@pytest.mark.parametrize("document", NO_KEY_SETS, ids=lambda document: repr(document[:40]))
 def test_what_is_no_jwks_is_refused(document: bytes) -> None:
     with pytest.raises(UsageError, match="jwks"):
         read_jwks(document, "RS256")

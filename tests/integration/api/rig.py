@@ -95,9 +95,9 @@ class Rig:
         job = self.job(tenant, **fields)
         return str(self.call("POST", f"/jobs/{job['id']}:trigger", tenant=tenant).json()["execution_id"])
 
-    def letter(self, tenant: str = "acme", task: str = "work") -> str:
-        """A dead letter, as settling would leave it."""
-        execution_id, letter_id = self.execution(tenant, task=task), str(uuid.uuid4())
+    def letter(self, tenant: str = "acme", task: str = "work", of: str | None = None) -> str:
+        """A dead letter (of this execution), as settling would leave it."""
+        execution_id, letter_id = of or self.execution(tenant, task=task), str(uuid.uuid4())
         with psycopg.connect(self.dsn) as conn:
             conn.execute(
                 """INSERT INTO shardwheel.dead_letters (dead_letter_id, tenant_id, partition, execution_id,
@@ -182,7 +182,11 @@ class Rig:
                    UNION ALL SELECT to_jsonb(x) FROM shardwheel.executions AS x WHERE tenant_id = %(t)s
                    UNION ALL SELECT to_jsonb(v) FROM shardwheel.dag_versions AS v WHERE tenant_id = %(t)s
                    UNION ALL SELECT to_jsonb(r) FROM shardwheel.dag_runs AS r WHERE tenant_id = %(t)s
-                   UNION ALL SELECT to_jsonb(d) FROM shardwheel.dead_letters AS d WHERE tenant_id = %(t)s""",
+                   UNION ALL SELECT to_jsonb(d) FROM shardwheel.dead_letters AS d WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(e) FROM shardwheel.dag_edges AS e WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(w) FROM shardwheel.work_rows AS w WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(k) FROM shardwheel.idempotency_keys AS k WHERE tenant_id = %(t)s
+                   UNION ALL SELECT to_jsonb(a) FROM shardwheel.audit AS a WHERE tenant_id = %(t)s""",
                 {"t": tenant},
             ).fetchall()
 

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import httpx
@@ -107,6 +108,62 @@ def test_a_body_that_is_none(api: Rig, content: bytes) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
     inside = post(api, b"[" + content + b"]", "/jobs:batch")
     assert inside.status_code == 400
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def test_params_as_deep_as_they_may_be_are_read_everywhere(api: Rig) -> None:
+    job = api.job("deep", params=nested(100))
+    run = api.call("POST", f"/jobs/{job['id']}:trigger", {"params": nested(100)}, tenant="deep")
+    assert run.status_code == 202
+    task = {"key": "a", "task": "work", "params": nested(100)}
+    dag = api.call("POST", "/dags", {"tasks": [task]}, tenant="deep")
+    assert dag.status_code == 201
+    for path in (
+        f"/jobs/{job['id']}",
+        f"/jobs/{job['id']}?full=true",
+        "/jobs",
+        "/executions",
+        f"/dags/{dag.json()['id']}",
+        "/dags",
+        "/audit",
+    ):
+        assert api.call("GET", path, tenant="deep").status_code == 200, path
+
+
+@pytest.mark.parametrize("levels", [101, 103, 110, *range(890, 1_010, 3)])
+def test_deeper_ones_are_refused_at_every_door(api: Rig, levels: int) -> None:
+    """Also where Python's own stack is about to end: there is no depth at which something breaks."""
+    params = "{" + '"a":{' * (levels - 1) + "}" * levels
+    job, dag = f"/jobs/{_job_of(api)}", f"/dags/{_dag_of(api)}"
+    for method, path, body in (
+        ("POST", "/jobs", '{"task": "work", "params": %s}'),
+        ("POST", "/jobs:batch", '[{"task": "work", "params": %s}]'),
+        ("PATCH", job, '{"params": %s}'),
+        ("POST", f"{job}:trigger", '{"params": %s}'),
+        ("POST", "/dags", '{"tasks": [{"key": "a", "task": "work", "params": %s}]}'),
+        ("PATCH", dag, '{"tasks": [{"key": "a", "task": "work", "params": %s}]}'),
+        ("POST", f"{dag}:trigger", '{"params": %s}'),
+    ):
+        headers = {"authorization": f"Bearer {token('deeper')}"}
+        answer = api.client.request(method, PREFIX + path, content=body % params, headers=headers)
+        assert answer.status_code == 400, (method, path, answer.text[:300])
+        assert "flatter" in answer.json()["error"]["message"]
+
+
+@cache
+def _job_of(api: Rig) -> str:
+    return str(api.job("deeper")["id"])
+
+
+@cache
+def _dag_of(api: Rig) -> str:
+    return str(api.dag("deeper")["id"])
 
 
 def test_large_numbers_in_params_stay_what_they_are(api: Rig) -> None:

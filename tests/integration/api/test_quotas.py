@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from tests.integration.api.rig import Rig
+from tests.integration.api.rig import Rig, served
 
 pytestmark = pytest.mark.servers
 
@@ -90,3 +90,40 @@ def test_dags_and_their_runs_are_submissions_too(api: Rig) -> None:
     ):
         body = {} if path.endswith("trigger") else {"tasks": [{"key": "a", "task": "work"}]}
         assert api.call(method, path, body, tenant="hurried").status_code == 429, path
+
+
+def test_runs_and_edits_are_submissions_too(api: Rig) -> None:
+    job, letter, dag = api.job("busy")["id"], api.letter("busy"), api.dag("busy")["id"]
+    run = api.run(dag, "busy")
+    api.end_task(run, "extract")
+    span = {"from": "2026-11-01T00:00:00Z", "to": "2026-11-10T00:00:00Z"}
+    limit(api, "busy", '{"submissions_per_s": 0.001}')
+    with served(api.dsn) as other:  # It reads the limit now, and has a token left.
+        assert other.call("PATCH", f"/jobs/{job}", {"name": "one"}, tenant="busy").status_code == 200
+        for method, path, body in (
+            ("PATCH", f"/jobs/{job}", {"name": "two"}),
+            ("POST", f"/jobs/{job}:backfill", span),
+            ("POST", f"/dead-letters/{letter}:redrive", {}),
+            ("POST", "/dead-letters:redrive", {"all": True}),
+            ("POST", f"/dags/{dag}/runs/{run}:rerun", {}),
+        ):
+            refused = other.call(method, path, body, tenant="busy")
+            assert (refused.status_code, int(refused.headers["retry-after"]) > 900) == (429, True), path
+
+
+def test_pausing_makes_no_room_for_more_than_there_may_be(api: Rig) -> None:
+    limit(api, "crafty", '{"active_jobs": 2}')
+    first, dag = api.job("crafty")["id"], api.dag("paused dag")["id"]
+    assert api.call("POST", f"/jobs/{first}:pause", tenant="crafty").status_code == 200
+    with served(api.dsn) as other:  # It counts anew: none is active.
+        assert other.call("POST", "/jobs:batch", [JOB] * 2, tenant="crafty").status_code == 201
+        refused = other.call("POST", f"/jobs/{first}:resume", tenant="crafty")
+        assert (refused.status_code, refused.json()["error"]["field"]) == (429, "active_jobs")
+        assert other.call("GET", f"/jobs/{first}", tenant="crafty").json()["state"] == "paused"
+        active = other.call("GET", "/jobs?state=active", tenant="crafty").json()["items"][0]["id"]
+        # To resume what is active changes nothing, and asks for nothing.
+        assert other.call("POST", f"/jobs/{active}:resume", tenant="crafty").status_code == 200
+    assert api.call("POST", f"/dags/{dag}:pause", tenant="paused dag").status_code == 200
+    limit(api, "paused dag", '{"active_jobs": 1}')
+    with served(api.dsn) as other:
+        assert other.call("POST", f"/dags/{dag}:resume", tenant="paused dag").status_code == 429

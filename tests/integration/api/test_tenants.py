@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+import msgspec
 import pytest
 
 from shardwheel.api.app import PREFIX, ROUTES
 from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
+from shardwheel.compose.postgres import PostgresServer
 from shardwheel.roles import Role
-from tests.integration.api.rig import OF_CLUSTER, OF_ONE, Rig, token
+from shardwheel.store import tenant_pool
+from tests.integration.api.rig import OF_CLUSTER, OF_ONE, Rig, served, token
+from tests.servers import fresh_database
 
 pytestmark = pytest.mark.servers
 
@@ -24,8 +30,25 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 BY_NAME: Any = {"ids": lambda route: route.name}
 
 
+@pytest.fixture(scope="module")
+def bare(postgres_server: PostgresServer, migrated_template: str) -> Iterator[Rig]:
+    """The API as a role that row-level security does not hold: each statement must name the tenant itself."""
+    with pytest.MonkeyPatch.context() as patch, fresh_database(postgres_server, migrated_template) as dsn:
+        patch.setattr(tenant_pool, "ROLE", "shardwheel_system")
+        with served(dsn) as rig:
+            yield rig
+
+
+@pytest.fixture(params=["api", "bare"])
+def either(request: pytest.FixtureRequest) -> Rig:
+    """What must hold twice: by the statements, and by row-level security beneath them."""
+    rig: Rig = request.getfixturevalue(request.param)
+    return rig
+
+
 @pytest.mark.parametrize("route", OF_ONE, **BY_NAME)
-def test_another_tenants_id_is_not_found(api: Rig, route: Route) -> None:
+def test_another_tenants_id_is_not_found(either: Rig, route: Route) -> None:
+    api = either
     tenant = f"victim of {route.name}"
     path = api.path(route.path, tenant)
     before = api.everything(tenant)
@@ -37,14 +60,122 @@ def test_another_tenants_id_is_not_found(api: Rig, route: Route) -> None:
 
 
 @pytest.mark.parametrize("route", OF_TENANTS, **BY_NAME)
-def test_lists_hold_nothing_of_another_tenant(api: Rig, route: Route) -> None:
+def test_lists_hold_nothing_of_another_tenant(either: Rig, route: Route) -> None:
+    api = either
     api.letter("busy")
     api.dag("busy")
     assert api.call("GET", route.path, tenant="busy").json()["items"]
     assert api.call("GET", route.path, tenant="idle").json()["items"] == []
 
 
-def test_a_task_of_the_same_name_is_another_tenants_own(api: Rig) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/jobs/{child}/dependencies/{their_job}", None),
+        ("DELETE", "/jobs/{child}/dependencies/{their_job}", None),
+        ("POST", "/jobs", {"task": "work", "parents": ["{their_job}"]}),
+        ("POST", "/jobs", {"task": "work", "parents": ["{job}", "{their_job}"]}),
+        ("POST", "/jobs:batch", [{"task": "work", "parents": ["{their_job}"]}]),
+        ("POST", "/executions/{their_execution}:cancel", {"job_id": "{their_job}"}),
+        ("POST", "/executions/{their_execution}:cancel", {"job_id": "{job}"}),
+        ("GET", "/dags/{dag}/runs/{their_run}", None),
+        ("POST", "/dags/{dag}/runs/{their_run}:rerun", {}),
+        ("POST", "/dags/{dag}/runs/{their_run}:cancel", {}),
+        ("POST", "/dags/{dag}/runs/{their_run}/tasks/extract:force-complete", {}),
+        ("POST", "/dags/{dag}/runs/{their_run}/tasks/extract:skip", {}),
+    ],
+)
+def test_nor_is_it_beside_ones_own(either: Rig, method: str, path: str, body: Any) -> None:
+    api, ids = either, _ids(either)
+    before = api.everything("victim")
+    said = msgspec.json.decode(_filled(msgspec.json.encode(body).decode(), ids))
+    answer = api.call(method, _filled(path, ids), said, tenant="thief")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found"), answer.text
+    assert api.everything("victim") == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/executions?job_id={their_job}",
+        "/jobs?parent={their_job}",
+        "/dead-letters?job_id={their_job}",
+        "/dead-letters?state=all&job_id={their_job}",
+        "/audit?object_id={their_job}",
+        "/tasks?q=a-task-of-theirs",
+        "/jobs?task=a-task-of-theirs",
+        "/executions?task=a-task-of-theirs",
+        "/executions?q=theirs",
+        "/dags?task=a-task-of-theirs",
+    ],
+)
+def test_a_filter_that_names_it_finds_nothing(either: Rig, path: str) -> None:
+    ids = _ids(either)
+    assert either.call("GET", _filled(path, ids), tenant="thief").json()["items"] == []
+    # It names something: their own lists have it.
+    own = either.call("GET", _filled(path, ids), tenant="victim").json()["items"]
+    assert own or "parent" in path
+
+
+def test_a_cursor_of_theirs_goes_on_in_ones_own_list(either: Rig) -> None:
+    ids = _ids(either)
+    either.job("victim")
+    cursor = either.call("GET", "/jobs?limit=1", tenant="victim").json()["next_cursor"]
+    assert cursor
+    mine = {item["id"] for item in either.call("GET", "/jobs?limit=200", tenant="thief").json()["items"]}
+    found = either.call("GET", f"/jobs?cursor={cursor}", tenant="thief").json()["items"]
+    assert {item["id"] for item in found} <= mine and ids["their_job"] not in mine
+
+
+def test_a_key_of_theirs_is_free(either: Rig) -> None:
+    theirs = either.job("victim", idempotency_key="the same")
+    mine = either.job("thief", idempotency_key="the same", params={"other": 1})
+    assert mine["id"] != theirs["id"]
+    run = [
+        either.call(
+            "POST", f"/jobs/{job['id']}:trigger", {"idempotency_key": "now", "params": params}, tenant=tenant
+        ).json()["execution_id"]
+        for job, params, tenant in ((theirs, {}, "victim"), (mine, {"x": 1}, "thief"))
+    ]
+    assert len(set(run)) == 2
+
+
+def test_figures_of_partitions_count_ones_own_jobs(either: Rig) -> None:
+    either.view = either.cluster.view()
+    _ids(either)
+    for tenant, count in (("nobody", 0), ("victim", None)):
+        rows = either.call("GET", "/partitions", tenant=tenant).json()["items"]
+        assert (sum(row["jobs"] for row in rows) == 0) is (count == 0)
+
+
+@cache
+def _ids(api: Rig) -> dict[str, str]:
+    """Things of a victim, and a thief's own."""
+    job = api.job("thief")
+    child = api.job("thief", cron=None, parents=[job["id"]])
+    their_job = api.job("victim", task="a-task-of-theirs")["id"]
+    their_execution = api.call("POST", f"/jobs/{their_job}:trigger", tenant="victim").json()["execution_id"]
+    letter = api.letter("victim", of=their_execution)
+    their_dag = api.dag("victim", tasks=[{"key": "extract", "task": "a-task-of-theirs"}])["id"]
+    return {
+        "job": job["id"],
+        "child": child["id"],
+        "dag": api.dag("thief")["id"],
+        "their_job": their_job,
+        "their_execution": their_execution,
+        "their_letter": letter,
+        "their_run": api.run(their_dag, "victim"),
+    }
+
+
+def _filled(text: str, ids: dict[str, str]) -> str:
+    for name, value in ids.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def test_a_task_of_the_same_name_is_another_tenants_own(either: Rig) -> None:
+    api = either
     api.job("named")
     assert api.call("POST", "/tasks/work:pause", tenant="thief").json()["paused"] is True
     (task,) = api.call("GET", "/tasks", tenant="named").json()["items"]
@@ -52,7 +183,8 @@ def test_a_task_of_the_same_name_is_another_tenants_own(api: Rig) -> None:
 
 
 @pytest.mark.parametrize("verb", ["redrive", "discard"])
-def test_a_filter_reaches_nothing_of_another_tenant(api: Rig, verb: str) -> None:
+def test_a_filter_reaches_nothing_of_another_tenant(either: Rig, verb: str) -> None:
+    api = either
     letter = api.letter(f"filtered {verb}")
     answer = api.call("POST", f"/dead-letters:{verb}", {"all": True}, tenant="thief")
     assert answer.json()["done"] == 0

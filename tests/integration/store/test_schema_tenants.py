@@ -69,6 +69,18 @@ def test_every_table_of_tenants_is_closed_to_others(connection: Connection) -> N
     assert sorted(closed) == sorted(of_tenants)
 
 
+def test_what_the_api_reads_without_a_tenant_is_the_clusters(connection: Connection) -> None:
+    """A table without a tenant_id has no policy: whatever of a tenant stood there, everybody could read."""
+    open_to_all = column(
+        connection,
+        """SELECT c.relname FROM pg_class AS c
+            WHERE c.relnamespace = 'shardwheel'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+              AND NOT c.relrowsecurity AND has_table_privilege('shardwheel_api', c.oid, 'SELECT')
+            ORDER BY c.relname""",
+    )
+    assert open_to_all == ["alerts", "cluster", "migrations", "partitions", "workers"]
+
+
 def test_the_migrator_owns_everything(connection: Connection) -> None:
     """A file that forgets to become the migrator leaves things that the next deployer can't change."""
     others = column(

@@ -58,5 +58,7 @@ def test_active_jobs_are_counted_and_the_last_taking_is_known(migrated_database:
         assert sorted(count_jobs(conn).items()) == sorted(
             {p: partitions.count(p) for p in partitions}.items()
         )
+        assert count_jobs(conn, "default") == count_jobs(conn)
+        assert count_jobs(conn, "rival") == {}
         fired(conn, 5_000)
         assert last_taken_ms(conn) > 0
