@@ -38,8 +38,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
             "machine's own address, as the others reach it: shards tell each other where theirs is"
         ),
         "https_ca": (
-            "a file in PEM: the authorities to believe, besides those that the machine knows, at "
-            "`https://` addresses: of the API (for `shardctl`), of `jwks`, of receivers of callbacks and alerts"
+            "a file in PEM: the authorities to believe, besides those that the machine knows, "
+            "at `https://` addresses: of the API (for `shardctl`), of `jwks`, of receivers of "
+            "callbacks and alerts"
         ),
         "http_tls_cert http_tls_key": (
             "`shardctl api` serves TLS with these files in PEM ([api.md](../api.md#tls))"
