@@ -15,7 +15,7 @@ import h11
 import msgspec
 import trio
 
-from shardwheel.tls import Stream
+from shardwheel.http import Stream
 
 ANSWER_LIMIT_S = 5.0
 ASK_AGAIN_S = 20.0

@@ -19,8 +19,8 @@ import trio
 
 from shardwheel.errors import UsageError
 from shardwheel.metrics import CONTENT_TYPE, exposition
-from shardwheel.tls import Stream
 
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 BODY_LIMIT_BYTES = 65_536
 IDLE_LIMIT_S = 60.0
 HANDSHAKE_LIMIT_S = 10.0

@@ -12,11 +12,7 @@ from __future__ import annotations
 import ssl
 from typing import NamedTuple
 
-import trio
-
 from shardwheel.errors import UsageError
-
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class Tls(NamedTuple):

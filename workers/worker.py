@@ -200,7 +200,9 @@ class Worker:
                 self._service.health.unwell("claim", str(error))
                 await trio.sleep(PAUSE_S)
                 continue
-            fires = fires[most:]
+            # A repeat of what has begun is a duplicate, and asking by the token would find it once more.
+            begun = {one.execution_id for one in claimed}
+            fires = [one for one in fires[most:] if one[0].execution_id not in begun]
             slots -= len(claimed)
             crew.take_on(self._begin(claimed))
         self._slots.free(slots)

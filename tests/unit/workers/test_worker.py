@@ -135,9 +135,9 @@ class Rig:
             **options,
         ).add_to_service()
 
-    async def publish(self, count: int, priority: Priority = Priority.NORMAL) -> None:
+    async def publish(self, count: int, priority: Priority = Priority.NORMAL, times: int = 1) -> None:
         producer, topic = self.bus.producer(), job_topic("short", priority)
-        numbers = range(1_000 * priority, 1_000 * priority + count)
+        numbers = [*range(1_000 * priority, 1_000 * priority + count)] * times
         ticket = producer.publish([Message(topic, 0, bytes(16), _fire(number)) for number in numbers])
         await producer.wait_acknowledged(ticket)
 
@@ -208,6 +208,18 @@ async def test_what_one_transaction_has_no_time_for_is_claimed_by_halves(clock: 
         rig.desk.go.set()
         await trio.sleep(5)
         assert len({result.execution_id for result in await rig.results()}) == 50
+
+
+@trio_test
+async def test_what_is_claimed_by_halves_begins_once_though_its_message_came_twice(clock: MockClock) -> None:
+    async with working(slots=20) as rig:
+        rig.store.most = 10
+        await rig.publish(10, times=2)
+        await trio.sleep(20)
+        assert (rig.desk.began, await rig.committed()) == (10, 20)
+        rig.desk.go.set()
+        await trio.sleep(5)
+        assert len(await rig.results()) == 10
 
 
 @trio_test
