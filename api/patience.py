@@ -115,6 +115,13 @@ class PatientProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self._watch_taking()
 
+    def shutdown(self) -> None:
+        """The server stops. Under TLS a client that idles need not answer that the connection ends, and would
+        hold up the end of us all."""
+        super().shutdown()
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            self.transport.abort()
+
     def timeout_keep_alive_handler(self) -> None:
         self._hang_up()
 

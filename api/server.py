@@ -7,6 +7,7 @@ the requests that are under way.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 
@@ -34,6 +35,17 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from error
 
 
+class Uvicorn(uvicorn.Server):
+    """uvicorn, that leaves nobody behind: its loop would wait at its close for connections that are still
+    open, for as long as their clients please."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+
 def uvicorn_for(app: App, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
     """No WebSockets, no life cycle, no log of its own: the service has those that it wants."""
     config = uvicorn.Config(
@@ -53,7 +65,7 @@ def uvicorn_for(app: App, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
         timeout_graceful_shutdown=DRAIN_LIMIT_S,
         ssl_context_factory=None if tls is None else lambda _config, _default: tls,
     )
-    return uvicorn.Server(config)
+    return Uvicorn(config)
 
 
 class Server:

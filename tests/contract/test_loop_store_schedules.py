@@ -147,7 +147,9 @@ async def test_triggers_and_cancels_tell_the_truth(rig: LoopRig, clock: MockCloc
         assert await rig.run(trigger_job, "t", job.job_id, request) == run
         assert await rig.run(cancel_execution, "t", run) == "cancelled"
         assert await rig.run(cancel_execution, "t", run) == "already_done"
-        ahead = fire_of(job, 10_000)
+        due_ms = job.timing.next_after(job.effective_from_ms)
+        assert due_ms is not None
+        ahead = fire_of(job, due_ms - job.effective_from_ms)
         assert await rig.run(cancel_execution, "t", ahead.execution_id, job.job_id) == "cancelled"
         assert (await s.claim(ahead)).duplicates == 1
         await rig.run(delete_job, "t", job.job_id)

@@ -23,7 +23,7 @@ from trio.testing import trio_test
 
 from shardwheel.alerts.doors import HttpDoors
 from shardwheel.api.keyring import read_keys
-from shardwheel.api.server import open_socket, uvicorn_for
+from shardwheel.api.server import DRAIN_LIMIT_S, open_socket, uvicorn_for
 from shardwheel.commands.calling import Api
 from shardwheel.commands.reach import find_api
 from shardwheel.commands.said import Said
@@ -61,6 +61,19 @@ def test_it_is_served_with_the_certificate_and_not_without_tls() -> None:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def test_a_client_that_idles_does_not_hold_up_the_end() -> None:
+    listener = open_socket("127.0.0.1", 0)
+    server = uvicorn_for(hello, server_context(CERT, KEY))
+    thread = threading.Thread(target=server.run, args=[[listener]])
+    thread.start()
+    trusting = ssl.create_default_context(cafile=CA)
+    with httpx.Client(verify=trusting, trust_env=False, timeout=30) as client:
+        assert client.get(f"https://127.0.0.1:{listener.getsockname()[1]}/").text == "hello"
+        server.should_exit = True
+        thread.join(DRAIN_LIMIT_S / 2)
+        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,7 @@ def test_an_execution_is_cancelled_on_record_after_asking(shardctl: Commands) ->
     shardctl.gate.settle(result_of(run))
     done = shardctl("execution", "cancel", execution, "--yes", "-o", "json").value
     assert done["outcome"] == "already_done"
-    ahead = text_of(shardctl.gate.fire(NOON_MS + 1).execution_id)
+    ahead = text_of(shardctl.gate.fire(NOON_MS + 1_000).execution_id)
     assert shardctl("execution", "cancel", ahead, "--yes").code == 3
     assert shardctl("execution", "cancel", ahead, "--job", text_of(shardctl.job_id), "--yes").code == 0
     assert shardctl("execution", "get", ahead, "-o", "json").value["state"] == "cancelled"

@@ -36,7 +36,7 @@ class Gate:
         job_id = new_job_id(NOON_MS)
         self.conn.execute(
             """INSERT INTO shardwheel.jobs (job_id, tenant_id, partition, task, schedule)
-               VALUES (%s, 't', 7, 'work', 'every')""",
+               VALUES (%s, 't', 7, 'work', '{"every_ms":1000}')""",
             [Uuid(job_id)],
         )
         self.update(job_id, **columns)
