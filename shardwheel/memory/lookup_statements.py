@@ -14,6 +14,13 @@ from shardwheel.memory.transaction import Transaction
 _KEPT_MS = 86_400_000
 
 
+@statement("plan_by_key")
+@statement("plan_anew")
+def plan(transaction: Transaction, given: Given) -> list[Any]:
+    """There is nothing to plan."""
+    return []
+
+
 @statement("take_key")
 def take_key(transaction: Transaction, given: Given) -> list[Any]:
     name = (given["tenant_id"], given["key"])

@@ -16,6 +16,7 @@ from psycopg import Connection
 from shardwheel.execution import Claimant, Claimed, ClaimReply, ExecutionState
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuid, Uuids
 from shardwheel.store.dag_start import start_runs
+from shardwheel.store.planning import plan_by_key
 from shardwheel.store.sql import is_few, sql
 from shardwheel.wire import Fire, FireKind
 
@@ -80,7 +81,9 @@ def _claim_single(
         "token": Uuid(claimant.token),
         "lease": LEASES[claimant.pool],
     }
-    return conn.execute(sql("claim"), parameters, binary=True, prepare=is_few(len(fires)))
+    if few := is_few(len(fires)):
+        plan_by_key(conn)
+    return conn.execute(sql("claim"), parameters, binary=True, prepare=few)
 
 
 def _claim_ranges(conn: Connection[Any], ranges: Sequence[Fire]) -> Iterable[tuple[str, int]]:

@@ -39,6 +39,7 @@ from shardwheel.store.dag_runs import Run, edges_of, lock_runs, store_runs, task
 from shardwheel.store.dag_slots import take_slots
 from shardwheel.store.dag_tasks import NewTask, add_tasks, close_fans, end_items, fan_out
 from shardwheel.store.jobs import read_now_ms
+from shardwheel.store.planning import plan_anew
 from shardwheel.store.sql import is_few, sql
 
 # So many levels of what follows are told one by one.
@@ -220,6 +221,7 @@ class Resolution:
             "wait_ms": wait,
             "actor": actor,
         }
+        plan_anew(self._conn)
         rows = self._conn.execute(sql("dag_requeue"), given, binary=True, prepare=False).fetchall()
         if rows or by_hand:
             self._queued.add(run.partition)

@@ -21,6 +21,7 @@ from shardwheel.retry import Backoff, Decision, History, decide
 from shardwheel.store.arrays import Bigints, Booleans, Texts, Uuids
 from shardwheel.store.dag_resolve import resolve
 from shardwheel.store.dag_runs import Run, lock_runs
+from shardwheel.store.planning import plan_by_key
 from shardwheel.store.sql import is_few, sql
 from shardwheel.wire import Outcome, Result
 
@@ -51,6 +52,8 @@ class Applied(NamedTuple):
 def settle(conn: Connection[Any], results: Sequence[Result], *, put_off: bool = False) -> Settled:
     """Settle a batch; results of attempts that are not current are counted as stale and change nothing. With
     `put_off` no DAG run is locked: runs are told later (`dag_put_off`)."""
+    if is_few(len(results)):
+        plan_by_key(conn)
     run_ids = {result.dag_run_id for result in results if result.dag_run_id}
     # Before the executions, as everybody does.
     locked = lock_runs(conn, run_ids) if run_ids and not put_off else {}

@@ -20,6 +20,6 @@ def sql(name: str) -> bytes:
 
 def is_few(rows: int) -> bool:
     """Whether a statement over so many rows is worth preparing. The server's generic plan knows nothing of a
-    batch's size and joins by nested loops: bad for hundreds of rows. For a few it is the best there is, and
-    to plan anew took longer than the work itself (a claim of one: 3.4 ms of 4.6)."""
+    batch's size and joins by nested loops: bad for hundreds of rows. For a few it is the best there is
+    (`planning`)."""
     return rows <= FEW

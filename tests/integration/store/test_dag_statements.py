@@ -117,8 +117,10 @@ def statements_of_a_run(conn: Counting, items: int, batch: int) -> list[list[str
     return steps
 
 
-def test_a_fan_out_of_a_thousand_asks_no_more_often_than_one_of_ten(conn: Counting) -> None:
-    few = statements_of_a_run(conn, 10, 5)
+def test_a_fan_out_of_a_thousand_asks_no_more_often_than_one_of_forty(conn: Counting) -> None:
+    few = statements_of_a_run(
+        conn, 40, 20
+    )  # more than are planned once (`planning`), or the first batch says so
     many = statements_of_a_run(conn, 1_000, BATCH)
     assert [len(step) for step in many] == [len(step) for step in few]
     assert many == few

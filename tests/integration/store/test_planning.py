@@ -1,0 +1,143 @@
+"""How PostgreSQL plans what is claimed and settled: few at a time once a session, and always by key."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from shardwheel.dag import parse_dag
+from shardwheel.execution import Claimant, Claimed
+from shardwheel.posting import parse_posting
+from shardwheel.store.claim import claim
+from shardwheel.store.dags import create_dag
+from shardwheel.store.jobs import create_jobs
+from shardwheel.store.planning import plan_anew, plan_by_key
+from shardwheel.store.requests import trigger_job
+from shardwheel.store.settle import settle
+from shardwheel.store.sql import sql
+from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
+from tests.integration.store.gate import result_of
+
+pytestmark = pytest.mark.servers
+Connection = psycopg.Connection[Any]
+# Those that a chain's step asks for again and again, by how they begin.
+PLANS = """
+SELECT left(statement, 40), generic_plans, custom_plans FROM pg_prepared_statements
+ WHERE statement ~ '^-- (The one gate|A batch of|Runs, locked|Executions of tasks|Tasks that|How far)'"""
+SEEN = """
+SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables
+ WHERE relname ~ '^(jobs|executions.*|dag_(tasks|edges|runs|counters|versions))$' AND seq_tup_read > 0"""
+MODE = "SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin')"
+WIDE = 300
+
+
+@pytest.fixture
+def conn(migrated_database: str) -> Iterator[Connection]:
+    with psycopg.connect(migrated_database) as connection:
+        yield connection
+
+
+def chain(length: int) -> list[dict[str, Any]]:
+    return [{"key": f"t{n}", "task": "work", "depends_on": [f"t{n - 1}"] if n else []} for n in range(length)]
+
+
+def children(of: str, count: int) -> list[dict[str, Any]]:
+    return [{"key": f"{of}.{n}", "task": "work", "depends_on": [of]} for n in range(count)]
+
+
+def start(conn: Connection, tasks: Sequence[dict[str, Any]]) -> None:
+    dag_id = create_dag(conn, "t", parse_dag({"tasks": list(tasks)}))
+    trigger_job(conn, "t", dag_id, uuid.uuid4().bytes)
+    conn.commit()
+    assert claim_waiting(conn) == []  # That was the DAG's own.
+
+
+def claim_waiting(conn: Connection) -> list[Claimed]:
+    rows = conn.execute(
+        "SELECT execution_id, job_id, partition, scheduled_ms, attempt FROM shardwheel.waiting_entries"
+    ).fetchall()
+    fires = [
+        Fire(FORMAT_VERSION, FireKind.FIRE, execution_id, job_id, partition, 0, at_ms, at_ms, attempt)
+        for execution_id, job_id, partition, at_ms, attempt in rows
+    ]
+    conn.commit()
+    claimant = Claimant("w", "short", frozenset({"work"}), uuid.uuid4().bytes)
+    claimed = claim(conn, [(fire, 2) for fire in fires], claimant).claimed if fires else []
+    conn.commit()
+    return claimed
+
+
+def settled(conn: Connection, claimed: Sequence[Claimed]) -> None:
+    settle(conn, [result_of(one, dag_run_id=one.dag_run_id) for one in claimed])
+    conn.commit()
+
+
+def test_a_step_of_a_chain_is_planned_once_a_session(conn: Connection) -> None:
+    """Prepared alone, the claim and the settlement were planned anew for each execution."""
+    start(conn, chain(12))
+    steps = 0
+    while claimed := claim_waiting(conn):
+        settled(conn, claimed)
+        steps += 1
+    plans = conn.execute(PLANS).fetchall()
+    assert steps == 12
+    assert len(plans) == 6
+    assert [(name, custom) for name, generic, custom in plans if custom or generic < steps - 1] == []
+
+
+def test_a_plan_from_when_the_tables_were_small_goes_through_none_of_them_later(conn: Connection) -> None:
+    start(conn, chain(8))
+    while claimed := claim_waiting(conn):
+        settled(conn, claimed)
+    create_jobs(conn, "t", [parse_posting({"task": "work", "every": "1h"})] * 500)
+    create_dag(conn, "t", parse_dag({"tasks": chain(500)}))
+    start(conn, chain(2))
+    conn.execute("SELECT pg_stat_force_next_flush()")  # What was gone through until now is not meant.
+    claimed = claim_waiting(conn)
+    settle(conn, [result_of(one, dag_run_id=one.dag_run_id) for one in claimed])
+    assert len(claimed) == 1
+    assert conn.execute(SEEN).fetchall() == []
+
+
+def test_a_root_of_many_children_costs_no_square_of_them(migrated_database: str) -> None:
+    with Explaining.connect(migrated_database) as conn:
+        start(conn, [{"key": "root", "task": "work"}, *children("root", WIDE)])
+        settled(conn, claim_waiting(conn))
+        (plan,) = conn.plans
+        assert len(claim_waiting(conn)) == WIDE
+    assert max(gone_through(plan)) <= 4 * WIDE
+
+
+def test_what_joins_many_with_many_can_be_planned_anew(conn: Connection) -> None:
+    plan_by_key(conn)
+    by_key = conn.execute(MODE).fetchone()
+    plan_anew(conn)
+    anew = conn.execute(MODE).fetchone()
+    conn.commit()
+    assert (by_key, anew) == (("force_generic_plan", "off"), ("auto", "on"))
+    assert conn.execute(MODE).fetchone() == ("auto", "on")
+
+
+class Explaining(psycopg.Connection[Any]):
+    """Keeps the plan of what takes counters down."""
+
+    plans: list[dict[str, Any]]
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
+        if query == sql("dag_count_down"):
+            with self.transaction(force_rollback=True):
+                explained = super().execute(b"EXPLAIN (ANALYZE, FORMAT JSON) " + query, params).fetchone()
+            assert explained is not None
+            self.plans = [explained[0][0]["Plan"]]
+        return super().execute(query, params, **options)
+
+
+def gone_through(plan: dict[str, Any]) -> Iterator[float]:
+    """Of each node, how many rows it had in hand."""
+    yield plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Join Filter", 0))
+    for part in plan.get("Plans", ()):
+        yield from gone_through(part)
