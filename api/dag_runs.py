@@ -28,11 +28,11 @@ async def list_(ask: Ask) -> Reply:
 
 async def get(ask: Ask) -> Reply:
     of = _of(ask)
-    return Reply(await ask.desk.pool.run(ask.tenant, read_run, of.run_id, of.dag_id))
+    return Reply(await ask.desk.much(ask.tenant, read_run, of.run_id, of.dag_id))
 
 
 async def find(ask: Ask) -> Reply:
-    return Reply(await ask.desk.pool.run(ask.tenant, read_run, ask.id))
+    return Reply(await ask.desk.much(ask.tenant, read_run, ask.id))
 
 
 async def rerun(ask: Ask) -> Reply:
@@ -63,7 +63,7 @@ async def _changed(ask: Ask, change: Callable[..., Resolved], *given: Any) -> Re
     def both(conn: Connection, tenant_id: str) -> tuple[Resolved, dict[str, Any]]:
         return change(conn, tenant_id, of, ask.by, *given), read_run(conn, tenant_id, of.run_id)
 
-    resolved, shown = await ask.desk.pool.run(ask.tenant, both)
+    resolved, shown = await ask.desk.much(ask.tenant, both)
     tell_run_ends(resolved.ends)
     ask.desk.poke([partition_of(of.dag_id)])
     return Reply(shown)

@@ -49,7 +49,7 @@ async def list_(ask: Ask) -> Reply:
 
 
 async def get(ask: Ask) -> Reply:
-    return Reply(await ask.desk.pool.run(ask.tenant, read_dag, ask.id))
+    return Reply(await ask.desk.much(ask.tenant, read_dag, ask.id))
 
 
 async def edit(ask: Ask) -> Reply:
@@ -100,7 +100,7 @@ async def _done(ask: Ask, work: Callable[..., bytes], *given: Any, status: int =
         dag_id = work(conn, tenant_id, ask.by, *given)
         return dag_id, read_dag(conn, tenant_id, dag_id)
 
-    dag_id, shown = await ask.desk.pool.run(ask.tenant, both)
+    dag_id, shown = await ask.desk.much(ask.tenant, both)
     ask.desk.remembered.forget(ask.tenant, dag_id)
     ask.desk.poke([partition_of(dag_id)])
     return Reply(shown, status)

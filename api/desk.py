@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
 from shardwheel.api.quotas import Quotas
 from shardwheel.api.remembered import Remembered
 from shardwheel.api.telling import Telling
+from shardwheel.api.turns import Turns
 from shardwheel.destinations import STRICT, CallbackRules
 from shardwheel.errors import UnavailableError
 from shardwheel.records import View
 from shardwheel.service import Health
 from shardwheel.store.creation import Found, Wish, create_all, read_jobs
 from shardwheel.store.executions import read_executions
+from shardwheel.store.link import Connection
 from shardwheel.store.tenant_limits import Quota
 from shardwheel.store.tenant_pool import TenantPool
 from shardwheel.tls import PLAIN_DOORS, DoorTls
 
 UNLIMITED = Quota()
+P = ParamSpec("P")
+T = TypeVar("T")
 # A commit costs several times as much; see `gather`.
 COMMIT_PAUSE_S = 0.002
 
@@ -77,8 +81,16 @@ class Desk(NamedTuple):
     doors: ShardDoors
     telling: Telling
     quotas: Quotas
+    turns: Turns
     callbacks: CallbackRules = STRICT
     lag: Callable[[str], int | None] = unknown_lag
+
+    async def much(
+        self, tenant: str, fn: Callable[Concatenate[Connection, str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `pool.run`, for what answers with much: it takes its turn."""
+        async with self.turns.one():
+            return await self.pool.run(tenant, fn, *args, **kwargs)
 
     def cluster(self) -> View:
         view = self.look()
@@ -118,6 +130,7 @@ def open_desk(
         doors=doors,
         telling=telling,
         quotas=Quotas(pool, usual_quota, time.monotonic),
+        turns=Turns(),
         callbacks=callbacks,
         lag=lag,
     )

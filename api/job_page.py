@@ -31,7 +31,7 @@ async def get(ask: Ask) -> Reply:
         refuse("full", f"{full!r:.40} is neither", "give true or false")
     if full == "true":
         found = await find(ask)
-        past = await ask.desk.pool.run(ask.tenant, _past, ask.id)
+        past = await ask.desk.much(ask.tenant, _past, ask.id)
         return Reply(found.as_read() | {"next_times": coming_times(found, SHOWN)} | past)
     answer = ask.desk.remembered.get(ask.tenant, ask.id)
     if answer is None:

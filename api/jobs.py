@@ -84,7 +84,7 @@ async def list_(ask: Ask) -> Reply:
         refuse("state", f"{state!r:.40} is unknown", f"choose one of {', '.join(JobState)}")
     words = {name: ask.query.text(name) for name in ("cursor", "task", "tag", "q", "parent")}
     span = ask.query.time_ms("from"), ask.query.time_ms("to")
-    return Reply(await ask.desk.pool.run(ask.tenant, _page, ask.query.limit(), state, span, **words))
+    return Reply(await ask.desk.much(ask.tenant, _page, ask.query.limit(), state, span, **words))
 
 
 async def edit(ask: Ask) -> Reply:

@@ -1,7 +1,8 @@
 """What comes in, within limits: the body while it streams, its JSON, the words of the query.
 
 Nothing is unpacked (a small packed body may become a huge one), nothing is read beyond its limit, and all
-bodies together have a limit too: memory must not run out before somebody says 503.
+bodies together have a limit too, as bytes and as what their JSON becomes: a byte of `[[],[],[],…]` becomes
+more than twenty. Memory must not run out before somebody says 503.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from shardwheel.times import parse_time, refuse
 ONE_LIMIT_BYTES = 3 * PARAMS_LIMIT_BYTES
 BATCH_LIMIT_BYTES = 16 * 1024 * 1024
 ALL_LIMIT_BYTES = 128 * 1024 * 1024
+ALL_DECODED_BYTES = 512 * 1024 * 1024
 BODY_LIMIT_S = 10.0
 QUERY_LIMIT_BYTES = 4_096
 LONGEST_WORD = 200
@@ -32,10 +34,11 @@ MOST_NESTED = MOST_LEVELS + 4
 
 
 class Intake:
-    """Reads bodies. `held` is what all requests under way hold together."""
+    """Reads bodies. `held` is what all requests under way hold together, `decoded` what that may become."""
 
     def __init__(self) -> None:
         self._held = 0
+        self._decoded = 0
 
     @asynccontextmanager
     async def body(
@@ -45,7 +48,7 @@ class Intake:
         announced = headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > limit:
             raise _too_large(limit)
-        body = bytearray()
+        body, decoded_bytes = bytearray(), 0
         try:
             async with asyncio.timeout(BODY_LIMIT_S):
                 async for chunk in chunks:
@@ -53,16 +56,34 @@ class Intake:
                     self._hold(len(chunk))
                     if len(body) > limit:
                         raise _too_large(limit)
-            yield bytes(body)
+            whole = bytes(body)
+            decoded_bytes = self._decode(whole)
+            yield whole
         except TimeoutError:
             raise UsageError(f"body: did not arrive within {BODY_LIMIT_S:g} s", field="body") from None
         finally:
             self._held -= len(body)
+            self._decoded -= decoded_bytes
 
     def _hold(self, size: int) -> None:
         self._held += size
         if self._held > ALL_LIMIT_BYTES:
-            raise UnavailableError("too many large requests at once; try again in a moment")
+            raise _too_many()
+
+    def _decode(self, body: bytes) -> int:
+        """Make room for what this becomes; the largest that may come has room when it comes alone."""
+        size = decoded_size(body)
+        if self._decoded and self._decoded + size > ALL_DECODED_BYTES:
+            raise _too_many()
+        self._decoded += size
+        return size
+
+
+def decoded_size(body: bytes) -> int:
+    """At most so many bytes are the objects that this JSON becomes. What counts the brackets and commas takes
+    those in texts for more; but nothing becomes more than thirty times as large."""
+    told = len(body) + 80 * body.count(b"[") + 208 * body.count(b"{") + 112 * body.count(b",")
+    return min(told, 30 * len(body))
 
 
 def decoded(body: bytes) -> Any:
@@ -131,6 +152,10 @@ def _refuse_packed(headers: Mapping[str, str]) -> None:
     packing = headers.get("content-encoding", "identity")
     if packing.lower() != "identity":
         refuse("content-encoding", f"{packing!r:.40} is not accepted", "send the body as it is")
+
+
+def _too_many() -> UnavailableError:
+    return UnavailableError("too many large requests at once; try again in a moment")
 
 
 def _too_large(limit: int) -> TooLargeError:

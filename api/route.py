@@ -69,7 +69,7 @@ class Reply(NamedTuple):
 async def paged(ask: Ask, read: Callable[..., Page], wanted: object) -> Reply:
     """A page of a list that `read(conn, tenant, wanted, limit=, cursor=)` reads."""
     limit, cursor = ask.query.limit(), ask.query.text("cursor")
-    page = await ask.desk.pool.run(ask.tenant, read, wanted, limit=limit, cursor=cursor)
+    page = await ask.desk.much(ask.tenant, read, wanted, limit=limit, cursor=cursor)
     return Reply(page._asdict())
 
 

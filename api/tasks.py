@@ -18,7 +18,7 @@ from shardwheel.store.task_types import limit_task, list_tasks, pause_task, resu
 
 async def list_(ask: Ask) -> Reply:
     limit, cursor, text = ask.query.limit(), ask.query.text("cursor", ""), ask.query.text("q", "")
-    page = await ask.desk.pool.run(ask.tenant, _page, limit, cursor, text.lower())
+    page = await ask.desk.much(ask.tenant, _page, limit, cursor, text.lower())
     return Reply(page._asdict())
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 
-from shardwheel.api import app, crowd, limits, patience
+from shardwheel.api import app, crowd, limits, patience, turns
 from shardwheel.api.app import PREFIX
 from tests.integration.api.rig import Rig, token
 
@@ -162,3 +164,25 @@ def test_what_is_no_http_is_refused_as_everything_else(api: Rig, said: bytes) ->
         connection.sendall(said)
         answer = until_end(connection)
     assert answer.startswith(b"HTTP/1.1 400") and b'{"error":{"code":"invalid"' in answer
+
+
+def test_slow_lists_leave_room_for_who_stores_a_job(api: Rig) -> None:
+    """However many lists are asked for, however long each takes: they take turns."""
+    job = api.job("quick")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+    with (
+        ThreadPoolExecutor(8) as threads,
+        psycopg.connect(api.dsn, autocommit=True) as observer,
+        psycopg.connect(api.dsn) as conn,
+    ):
+        conn.execute("LOCK TABLE shardwheel.dead_letters IN ACCESS EXCLUSIVE MODE")
+        lists = [threads.submit(api.call, "GET", "/dead-letters", tenant="slow") for _ in range(8)]
+        give_up_at_s = time.monotonic() + PATIENCE_S
+        while observer.execute(waiting, [conn.info.backend_pid]).fetchone() < (turns.MOST_AT_ONCE,):
+            assert time.monotonic() < give_up_at_s
+            time.sleep(0.01)
+        assert api.call("POST", "/jobs", {"task": "work"}, tenant="quick").status_code == 201
+        assert api.call("POST", f"/jobs/{job['id']}:pause", tenant="quick").status_code == 200
+        assert not any(one.done() for one in lists)
+        conn.rollback()
+        assert [one.result(PATIENCE_S).status_code for one in lists] == [200] * 8
