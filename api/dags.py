@@ -31,7 +31,7 @@ async def create(ask: Ask) -> Reply:
     posted = await asyncio.to_thread(_posted, ask.body) if in_thread else _posted(ask.body)
     for task in posted.posting.tasks:
         ask.allowed(task.job.task)
-    await ask.desk.quotas.admit_dag(ask.tenant, posted.posting)
+    await ask.desk.quotas.admit_dag(ask.tenant, *posted)
     return await _done(ask, dag_alterations.create, *posted, status=201)
 
 

@@ -19,6 +19,7 @@ import msgspec
 from shardwheel.dag import DagPosting
 from shardwheel.errors import LimitedError, TooLargeError, UnavailableError
 from shardwheel.posting import JobPosting
+from shardwheel.store.idempotency import are_known
 from shardwheel.store.tenant_limits import Quota, Standing, read_standing
 from shardwheel.store.tenant_pool import TenantPool
 
@@ -58,11 +59,16 @@ class Account:
             )
         self._tokens -= count
 
-    def add_active(self, count: int) -> None:
+    def is_full(self, count: int) -> bool:
+        """Whether so many more would be too many."""
         most = self.quota.active_jobs
-        if most and self.active + count > most:
+        return most > 0 and self.active + count > most
+
+    def add_active(self, count: int) -> None:
+        if self.is_full(count):
             raise LimitedError(
-                f"active_jobs: this tenant may have {most}; pause or delete some, or let them complete",
+                f"active_jobs: this tenant may have {self.quota.active_jobs}; pause or delete some, or let "
+                "them complete",
                 field="active_jobs",
                 retry_after_s=int(FRESH_S),
             )
@@ -85,14 +91,15 @@ class Quotas:
         for posting in postings:
             _check_params(posting.params, account.quota)
         account.submit(len(postings), self._now_s())
-        account.add_active(len(postings))
+        keys = [posting.idempotency_key for posting in postings]
+        await self._add_active(tenant, account, len(postings), keys)
 
-    async def admit_dag(self, tenant: str, posting: DagPosting) -> None:
+    async def admit_dag(self, tenant: str, posting: DagPosting, key: str | None) -> None:
         """Before a DAG is stored: one thing submitted, but each task is a job."""
         account = await self._account(tenant)
         _check_dag(posting, account.quota)
         account.submit(1, self._now_s())
-        account.add_active(1 + len(posting.tasks))
+        await self._add_active(tenant, account, 1 + len(posting.tasks), [key])
 
     async def admit_dag_edit(self, tenant: str) -> Callable[[DagPosting], None]:
         """Before a DAG is edited: what looks at what it becomes. Who has too much already may not add."""
@@ -112,6 +119,15 @@ class Quotas:
     async def admit_active(self, tenant: str) -> None:
         """Before a job that is not active becomes so again."""
         (await self._account(tenant)).add_active(1)
+
+    async def _add_active(
+        self, tenant: str, account: Account, count: int, keys: Sequence[str | None]
+    ) -> None:
+        """Whoever sends again what was answered gets that answer, and adds nothing: it may be that of the
+        last job that there was room for."""
+        if account.is_full(count) and await self._pool.run(tenant, are_known, keys):
+            return
+        account.add_active(count)
 
     async def _account(self, tenant: str) -> Account:
         account = self._accounts.get(tenant)

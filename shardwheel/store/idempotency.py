@@ -61,6 +61,15 @@ def take_keys(conn: Connection[Any], tenant_id: str, wished: Sequence[Keyed]) ->
     return [_stored(one, *meant[one.key]) for one in wished]
 
 
+def are_known(conn: Connection[Any], tenant_id: str, keys: Sequence[str | None]) -> bool:
+    """Whether each of these is a key that was used before, none of them left out."""
+    said = {key for key in keys if key is not None}
+    if None in keys:
+        return False
+    found = conn.execute(sql("known_keys"), {"tenant_id": tenant_id, "keys": Texts(sorted(said))})
+    return {key for key, *_ in found} == said
+
+
 def _stored(one: Keyed, body_hash: bytes, job_id: bytes) -> Stored | None:
     return Stored(job_id, job_id == one.job_id) if body_hash == one.body_hash else None
 

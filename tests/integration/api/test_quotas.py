@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -127,3 +129,27 @@ def test_pausing_makes_no_room_for_more_than_there_may_be(api: Rig) -> None:
     limit(api, "paused dag", '{"active_jobs": 1}')
     with served(api.dsn) as other:
         assert other.call("POST", f"/dags/{dag}:resume", tenant="paused dag").status_code == 429
+
+
+def test_a_repeat_gets_its_answer_however_full_it_is(api: Rig) -> None:
+    """Whoever lost the answer of the last job that there was room for must learn of it all the same."""
+    limit(api, "brimful", '{"active_jobs": 5}')
+    job, dag = {**JOB, "idempotency_key": "a job"}, {"tasks": [{"key": "a", "task": "work"}]}
+    asked = (
+        ("/jobs", job),
+        ("/jobs:batch", [job, {**JOB, "idempotency_key": "another"}]),
+        ("/dags", dag | {"idempotency_key": "a dag"}),
+    )
+
+    def ask(path: str, body: Any) -> tuple[int, Any]:
+        answer = api.call("POST", path, body, tenant="brimful")
+        made = answer.json()
+        return answer.status_code, [item["id"] for item in made.get("items", [made]) if "id" in item]
+
+    first = [ask(path, body) for path, body in asked]
+    assert [status for status, _ in first] == [201] * 3
+    assert [ask(path, body) for path, body in asked] == first
+    assert ask("/jobs", {**JOB, "idempotency_key": "a third"})[0] == 429
+    assert ask("/jobs:batch", [job, JOB])[0] == 429
+    assert ask("/dags", dag | {"idempotency_key": "a second"})[0] == 429
+    assert ask("/jobs", job | {"task": "other"})[0] == 409
