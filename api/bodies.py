@@ -179,14 +179,5 @@ def read_body(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise _refusal(error, kind) from error
-
-
-def _refusal(error: msgspec.ValidationError, kind: Any) -> UsageError:
-    text = str(error)
-    if "unknown field" in text or "missing required field" in text:
-        field = text.split("`")[1]
-        problem = "there is no such field" if "unknown" in text else "is missing"
-        return UsageError(f"{field}: {problem}; see /api/v1/openapi.json", field=field)
-    field, problem, remedy = misfit_of(error, kind)
-    return UsageError(f"{field}: {problem}; {remedy}", field=field)
+        field, problem, remedy = misfit_of(error, kind)
+        raise UsageError(f"{field}: {problem}; {remedy}", field=field) from error

@@ -20,6 +20,7 @@ _WORDS: Final = {
     "null": "null",
 }
 _EXPECTED: Final = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?")
+_FIELD: Final = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Invalid enum value (.+)")
 
 
@@ -35,6 +36,9 @@ def misfit_of(error: msgspec.ValidationError, kind: Any) -> Misfit:
     """`kind`: what the value was to become."""
     said, _, path = str(error).partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
+    if found := _FIELD.fullmatch(said):
+        problem = "is missing" if found[1] == "missing required" else "there is no such field"
+        return Misfit(f"{path}.{found[2]}".lstrip("."), problem, "see /api/v1/openapi.json")
     field = path.split("[")[0] or "body"
     if found := _UNKNOWN.fullmatch(said):
         choices = ", ".join(_choices(msgspec.inspect.type_info(kind), field.split(".")))

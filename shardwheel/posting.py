@@ -103,7 +103,8 @@ def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) ->
     try:
         posting = msgspec.convert(dict(body), JobPosting)
     except msgspec.ValidationError as error:
-        raise _refusal(error) from error
+        field, problem, remedy = misfit_of(error, JobPosting)
+        raise UsageError(f"{field}: {problem}; {remedy}", field=field) from error
     _check_texts(posting)
     _check_numbers(posting)
     if posting.callback_url is not None:
@@ -111,18 +112,6 @@ def parse_posting(body: Mapping[str, Any], callbacks: CallbackRules = STRICT) ->
     if posting.parents:
         _check_parents(posting, posting.parents)
     return posting
-
-
-def _refusal(error: msgspec.ValidationError) -> UsageError:
-    text = str(error)
-    if "unknown field" in text:
-        field = text.split("`")[1]
-        return UsageError(f"{field}: there is no such field; see the API's description of a job", field=field)
-    if "missing required field" in text:
-        field = text.split("`")[1]
-        return UsageError(f"{field}: is missing; every job names its task", field=field)
-    field, problem, remedy = misfit_of(error, JobPosting)
-    return UsageError(f"{field}: {problem}; {remedy}", field=field)
 
 
 def _check_texts(posting: JobPosting) -> None:

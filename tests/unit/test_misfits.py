@@ -11,17 +11,23 @@ from msgspec import Meta
 from shardwheel.misfits import misfit_of
 
 
-class Inner(msgspec.Struct, frozen=True):
+class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["a", "b"] = "a"
 
 
-class Outer(msgspec.Struct):
+class Needed(msgspec.Struct):
+    at: int
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
     pool: Literal["short", "long"] | None = None
     inner: Inner = Inner()
     name: str = ""
     limit: Annotated[int, Meta(ge=1)] | None = None
     tags: list[str] = []
     size: float = 0
+    one: Needed | None = None
+    all: list[Needed] = []
     missed: Annotated[Literal["skip", "one"], Meta(description="words about it")] = "skip"
 
 
@@ -38,6 +44,11 @@ class Outer(msgspec.Struct):
         ({"tags": ["x", 7]}, "tags: is a whole number; give a text (each item of it)"),
         ({"size": True}, "size: is true or false; give a number"),
         ([], "body: is a list; give an object"),
+        ({"kind": "a"}, "kind: there is no such field; see /api/v1/openapi.json"),
+        ({"inner": {"sort": "a"}}, "inner.sort: there is no such field; see /api/v1/openapi.json"),
+        ({"inner": {"a`b.c": 1}}, "inner.a`b.c: there is no such field; see /api/v1/openapi.json"),
+        ({"one": {}}, "one.at: is missing; see /api/v1/openapi.json"),
+        ({"all": [{"at": 1}, {}]}, "all[1].at: is missing; see /api/v1/openapi.json"),
     ],
     ids=str,
 )

@@ -57,6 +57,12 @@ def test_a_refusal_names_field_problem_and_remedy(api: Rig) -> None:
     assert unknown.json()["error"]["field"] == "corn"
     missing = api.call("POST", "/jobs", {})
     assert missing.json()["error"]["field"] == "task"
+    inside: dict[str, Any] = {"task": "work", "backoff": {"kind": "fixed", "base": 1}}
+    assert api.call("POST", "/jobs", inside).json()["error"]["field"] == "backoff.base"
+    batch = api.call("POST", "/jobs:batch", [{"task": "work"}, inside])
+    assert batch.json()["error"]["field"] == "[1].backoff.base"
+    dag = api.call("POST", "/dags", {"tasks": [inside | {"key": "a"}]})
+    assert dag.json()["error"]["field"] == "tasks[0].backoff.base"
 
 
 def test_jobs_that_are_posted_together_each_get_their_own_answer(api: Rig) -> None:
