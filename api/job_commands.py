@@ -126,8 +126,9 @@ ROUTES = (
         "/jobs/{id}:backfill",
         backfill,
         "Run the times of a span that did not run",
-        "Times without an execution get one, skipped ones are queued again; what ran is left alone. With an "
-        "`idempotency_key`, the same key again fills nothing more; with another span it is refused with 409.",
+        "Times without an execution get one, skipped ones are queued again; what ran is left alone. A "
+        "million at once at most. With an `idempotency_key`, the same key again fills nothing more; with "
+        "another span it is refused with 409.",
         views.BackfilledView,
         {"id": examples.JOB_ID, "job_id": examples.JOB_ID, "count": 14},
         status=202,

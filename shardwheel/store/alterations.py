@@ -22,7 +22,7 @@ from shardwheel.store.children import delete_child
 from shardwheel.store.idempotency import once_of_job
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import delete_job, edit_job, get_job, lock_job, pause_job, read_now_ms, resume_job
-from shardwheel.store.requests import backfill_job, trigger_once
+from shardwheel.store.requests import MOST_BACKFILLED, backfill_job, trigger_once
 from shardwheel.times import refuse
 
 
@@ -165,6 +165,9 @@ def _fill(conn: Connection[Any], paused: JobRow, resumed: JobRow, *, only_last: 
     count = timing.count_between(first_ms - 1, last_ms)
     if not count:
         return 0
+    if not only_last and count > MOST_BACKFILLED:
+        remedy = f"choose one or skip, and backfill what you need, {MOST_BACKFILLED:,} at once"
+        refuse("missed", f"the pause left out {count:,} times", remedy)
     if only_last and count > 1:
         after_ms = max(first_ms, timing.start_ms or 0) - 1
         first_ms = timing.schedule.nth_after(after_ms, count, timing.anchor_ms) or last_ms

@@ -272,6 +272,23 @@ def test_a_backfill_counts_the_times_of_its_span(api: Rig) -> None:
         assert (refused.status_code, refused.json()["error"]["field"]) == (400, field)
 
 
+def test_a_backfill_has_an_end(api: Rig) -> None:
+    """One request is not to queue what nobody could run in years."""
+    job = api.job(every="10ms", cron=None)
+    path = f"/jobs/{job['id']}"
+    paused_for_hours(api, job["id"])
+    for missed, status in (("all", 400), ("one", 200)):
+        answer = api.call("POST", f"{path}:resume", {"missed": missed})
+        assert answer.status_code == status, answer.text
+    span = {"from": "2025-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
+    refused = api.call("POST", f"{path}:backfill", span)
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "from")
+    assert "1,000,000" in refused.json()["error"]["message"]
+    with psycopg.connect(api.dsn) as conn:
+        work = conn.execute("SELECT count FROM shardwheel.work_rows WHERE job_id = %s", [job["id"]])
+        assert work.fetchall() == [(1,)]
+
+
 def test_executions_are_read_with_attempts_and_cancelled(api: Rig) -> None:
     execution_id = api.execution()
     read = api.call("GET", f"/executions/{execution_id}").json()
