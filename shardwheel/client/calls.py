@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import ssl
 import uuid
 from collections.abc import Mapping
@@ -18,12 +19,13 @@ from shardwheel.client.method import Query, method
 from shardwheel.client.pages import Page, Pages
 from shardwheel.client.retrying import persist
 from shardwheel.client.script import Pause, Reply, Script, Send
-from shardwheel.errors import NotFoundError, NotOverError, UnavailableError, UsageError
+from shardwheel.errors import BadTokenError, NotFoundError, NotOverError, UnavailableError, UsageError
 from shardwheel.times import refuse
 
 PREFIX = "/api/v1"
 FIRST_LOOK_S = 0.05
 SLOWEST_LOOK_S = 1.0
+_TOKEN = re.compile(r"[!-~]+")
 T = TypeVar("T")
 
 
@@ -142,7 +144,7 @@ class Calls:
             refuse("base_url", "the API's address is not known", "give it, or set SHARDWHEEL_API_URL")
         if not _is_address(base_url):
             refuse("base_url", "is no address", "write it as http://host:port or https://host")
-        headers = {"authorization": f"Bearer {token}"} if token else {}
+        headers = {"authorization": f"Bearer {sendable(token)}"} if token else {}
         return base_url.rstrip("/").removesuffix(PREFIX) + PREFIX, headers
 
 
@@ -153,6 +155,16 @@ def from_settings() -> tuple[str, str]:
 
     settings = load_settings(environ=os.environ, file=settings_file())
     return settings.api_url, referred(settings.token, "token")
+
+
+def sendable(token: str) -> str:
+    """As a header can carry it. Read from a file it has an end of line, which is none of it; what is refused
+    further down would be quoted there."""
+    stripped = token.strip()
+    if not _TOKEN.fullmatch(stripped):
+        problem = "has blanks or characters that no token has; give what `shardctl token create` prints"
+        raise BadTokenError(f"token: {problem}", field="token")
+    return stripped
 
 
 def _is_address(base_url: str) -> bool:
@@ -174,7 +186,9 @@ def fields(**given: Any) -> dict[str, Any]:
 
 
 def part(some_id: str) -> str:
-    """An id as a part of a path."""
+    """An id as a part of a path. One that is empty, or means another folder, would lead to another route."""
+    if some_id in ("", ".", ".."):
+        raise UsageError("id: is empty; give one", field="id")
     return quote(some_id, safe="")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from shardwheel.client import Client
+from shardwheel.client.calls import part
 from shardwheel.commands.reach import Reach
-from shardwheel.errors import UnavailableError, UsageError
+from shardwheel.errors import UnavailableError
 
 # Somebody sits and waits: long enough for a restart's gap, not for an outage.
 RETRY_S = 3.0
@@ -85,10 +85,7 @@ class Api:
 
 
 def _filled(path: str, ids: tuple[str, ...]) -> str:
-    """An id that is empty, or means another folder, would lead to another route."""
-    if any(some_id in ("", ".", "..") for some_id in ids):
-        raise UsageError("id: is empty; give one", field="id")
-    return path.format(*(quote(some_id, safe="") for some_id in ids))
+    return path.format(*map(part, ids))
 
 
 def _given(query: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ import httpx
 import jwt
 import msgspec
 
+from shardwheel.client.calls import sendable
 from shardwheel.commands.findings import Finding, of_clock
 from shardwheel.commands.reach import Reach
+from shardwheel.errors import BadTokenError
 from shardwheel.output import shown_time
 
 PREFIX = "/api/v1"
@@ -70,7 +72,11 @@ def _of_clock(ready: httpx.Response, now_s: float) -> list[Finding]:
 def _of_token(reach: Reach, http: httpx.Client, now_s: float) -> Finding:
     if not reach.token:
         return Finding("token", "none is set", "set SHARDWHEEL_TOKEN; `shardctl token create` makes one")
-    answer = http.get("/jobs", params={"limit": 1}, headers={"authorization": f"Bearer {reach.token}"})
+    try:
+        headers = {"authorization": f"Bearer {sendable(reach.token)}"}
+    except BadTokenError as error:
+        return Finding("token", str(error), "set SHARDWHEEL_TOKEN to the line that it prints")
+    answer = http.get("/jobs", params={"limit": 1}, headers=headers)
     if answer.status_code == 200:
         return Finding("token", f"good{_told(reach.token, now_s)}")
     error = _json(answer).get("error")

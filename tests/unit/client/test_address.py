@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardwheel import Client
-from shardwheel.errors import UsageError
+from shardwheel.errors import BadTokenError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,11 @@ def test_what_is_not_said_comes_from_the_settings(monkeypatch: pytest.MonkeyPatc
 
 def test_the_settings_may_say_where_the_token_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `shardctl` reads the same file."""
-    monkeypatch.setenv("STAGING_TOKEN", "of staging")
+    monkeypatch.setenv("STAGING_TOKEN", "of.staging")
     Path("shardwheel.toml").write_text(
         'profile = "s"\n[profiles.s]\napi_url = "http://s:1"\ntoken = "env:STAGING_TOKEN"\n'
     )
-    assert Client()._address() == ("http://s:1/api/v1", {"authorization": "Bearer of staging"})
+    assert Client()._address() == ("http://s:1/api/v1", {"authorization": "Bearer of.staging"})
 
 
 def test_without_an_address_the_first_call_says_what_to_set() -> None:
@@ -56,3 +56,24 @@ def test_what_is_no_address_is_refused_by_name(nonsense: str) -> None:
 def test_no_secret_is_shown() -> None:
     shown = repr(Client("http://user:password@host:8080", token="token"))
     assert shown == "Client(host:8080)"
+
+
+def test_a_token_read_from_a_file_brings_its_end_of_line_along() -> None:
+    assert Client("http://a:1", token=" of.a.file\n")._address()[1] == {"authorization": "Bearer of.a.file"}
+
+
+@pytest.mark.parametrize("odd", ["two\nlines", "two words", "schlüssel", "nul\0"])
+def test_what_can_be_no_token_is_refused_and_not_shown(odd: str) -> None:
+    """Else httpx quotes it in an error that looks like an API that does not answer, and it is tried again."""
+    with pytest.raises(BadTokenError, match="shardctl token create") as caught:
+        Client("http://127.0.0.1:1", token=odd).get_job("x")
+    assert odd not in str(caught.value) and caught.value.field == "token"
+
+
+@pytest.mark.parametrize("nothing", ["", ".", ".."])
+def test_an_id_that_would_lead_to_another_route_is_refused(nothing: str) -> None:
+    client = Client("http://127.0.0.1:1", token="t")
+    for call in (client.get_job, client.delete_job, client.get_execution, client.get_dag):
+        with pytest.raises(UsageError) as caught:
+            call(nothing)
+        assert caught.value.field == "id"

@@ -53,6 +53,11 @@ def test_a_token_that_it_does_not_believe(served: Stub, reach: Reach) -> None:
     assert "SHARDWHEEL_TOKEN" in by_check(of_api(reach._replace(token="")))["token"].remedy
 
 
+def test_a_token_that_no_header_can_carry_is_not_shown(reach: Reach) -> None:
+    token = by_check(of_api(reach._replace(token="two\nlines")))["token"]
+    assert "blanks" in token.state and "lines" not in token.state and token.remedy
+
+
 def test_a_clock_that_is_wrong(reach: Reach) -> None:
     clock = by_check(of_api(reach, now_s=lambda: time.time() + 600))["api clock"]
     assert "behind this machine's" in clock.state and "NTP" in clock.remedy
