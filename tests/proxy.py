@@ -7,7 +7,8 @@
 `lose_answer_to` lets the request through and waits for the server's answer before it cuts both sides: the
 server has done it, surely. `lose_request` cuts before anything of it reaches the server. Each works once,
 on the first connection that sends the pattern. `split` lets nothing through in either direction, and breaks
-nothing, until `heal`: a network that is split. Patterns are looked for in single chunks: they must be part of
+nothing, until `heal`: a network that is split. `accepted` and `losses` count connections, and what was lost.
+Patterns are looked for in single chunks: they must be part of
 one small write, without TLS. It runs in threads of its own, so it serves blocking and trio clients alike.
 """
 
@@ -33,6 +34,7 @@ class Proxy:
         self._target = (host, port)
         self._lock = threading.Lock()
         self._loss: _Loss | None = None
+        self.losses = self.accepted = 0
         self.whole = threading.Event()
         self.whole.set()
         self._pairs: list[_Pair] = []
@@ -85,6 +87,7 @@ class Proxy:
             if loss is None or loss.pattern not in chunk:
                 return None
             self._loss = None
+            self.losses += 1
             return loss
 
     def _accept(self) -> None:
@@ -99,6 +102,7 @@ class Proxy:
                 client.close()
                 continue
             with self._lock:
+                self.accepted += 1
                 self._pairs.append(_Pair(self, client, server))
 
 
