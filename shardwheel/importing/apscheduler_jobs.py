@@ -1,7 +1,8 @@
 """APScheduler's jobs: a Python file with `add_job` and `scheduled_job`, read and never run.
 
 Its own rules come with them: a run does not start while the former goes on (`max_instances=1`), late ones
-become one (`coalesce`), and one that is too late (`misfire_grace_time`) is left out.
+become one (`coalesce`), and one that is too late (`misfire_grace_time`) is left out: that is the catch-up
+window here. Its usual second is less than a fail-over takes, so what is late by less than our grace runs.
 """
 
 from __future__ import annotations
@@ -16,17 +17,21 @@ from shardwheel.errors import UsageError
 from shardwheel.importing.apscheduler_cron import FIELDS, cron_of_fields
 from shardwheel.importing.imported import Entries, Imported, every_of
 from shardwheel.importing.python_source import Call, Source, UnreadableError, spelled, written_out
+from shardwheel.posting import JobPosting
 from shardwheel.zone import zone_of
 
 UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 _TRIGGERS = {"CronTrigger": "cron", "IntervalTrigger": "interval", "DateTrigger": "date"}
 _ADD = ("func", "trigger", "args", "kwargs", "id", "name", "misfire_grace_time", "coalesce", "max_instances")
+_USUAL_GRACE_S = 1
+_OUR_GRACE_S = JobPosting(task="").misfire_grace_s
+LONGEST_WINDOW = "30d"
 _LOCAL = "no timezone is given: taken as UTC; give --time-zone for that of the machine it ran on"
 
 
 def read_apscheduler(text: str, name: str, time_zone: str | None, now_ms: int) -> list[Imported]:
     source, entries = Source(text, name), Entries(now_ms)
-    zone = time_zone or _zone_of(source)
+    zone = _zone_of(source) or time_zone
     for node in source.walk():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in node.decorator_list:
@@ -77,13 +82,16 @@ def policies_of(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     running = given.get("max_instances", 1)
     if running != 1:
         notes.append(f"max_instances={running}: any number of runs may overlap here; limit the task type")
-    grace_s = given.get("misfire_grace_time", 1)
+    grace_s = given.get("misfire_grace_time", _USUAL_GRACE_S)
+    if grace_s is None:
+        notes.append(f"misfire_grace_time=None: a run that was missed is caught up for {LONGEST_WINDOW}")
     job = {
         "overlap": "skip" if running == 1 else "allow",
         "misfire": "fire_last" if given.get("coalesce", True) else "fire_all",
+        "catchup_window": LONGEST_WINDOW if grace_s is None else f"{_number(grace_s, 'misfire_grace_time')}s",
         "max_retries": 0,
     }
-    if grace_s is not None:
+    if grace_s is not None and _USUAL_GRACE_S < grace_s < _OUR_GRACE_S:
         job["misfire_grace_s"] = grace_s
     return job
 

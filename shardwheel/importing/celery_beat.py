@@ -8,6 +8,7 @@ sends becomes params: the keyword arguments themselves, or `{"args": …, "kwarg
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from shardwheel.importing.python_source import Call, Source, UnreadableError, sp
 
 _SCHEDULES = ("beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE")
 _ZONES = ("timezone", "CELERY_TIMEZONE")
+_WORD = re.compile("[A-Za-z]+")
 _CRONTAB = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 _NOT_HERE = {
     "queue": "pools are chosen by `pool`: short, medium or long",
@@ -29,7 +31,7 @@ _NOT_HERE = {
 
 def read_celery_beat(text: str, name: str, time_zone: str | None, now_ms: int) -> list[Imported]:
     source, entries = Source(text, name), Entries(now_ms)
-    zone = time_zone or _zone_of(source) or "UTC"
+    zone = _zone_of(source) or time_zone or "UTC"
     for node in source.walk():
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -90,6 +92,8 @@ def _periodic(source: Source, entries: Entries, node: ast.Call, zone: str) -> No
         schedule = call.args[0] if call.args else call.kwargs.get("schedule")
         if not isinstance(signature, Call) or signature.name not in ("s", "si", "signature"):
             raise UnreadableError("its task is not written as task.s(…)")
+        if len(call.args) > 2 or call.kwargs.keys() & {"args", "kwargs"}:
+            raise UnreadableError("args and kwargs are given beside its signature; write them as task.s(…)")
         fields = {"task": signature.path.rpartition(".")[0], "schedule": schedule}
         fields |= {"args": list(signature.args), "kwargs": signature.kwargs}
         fields["options"] = {key: call.kwargs[key] for key in ("expires", "queue") if key in call.kwargs}
@@ -157,7 +161,8 @@ def _cron_field(value: Any) -> str:
         return ",".join(_cron_field(one) for one in value)
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
         raise UnreadableError(f"crontab: {value!r:.40} is neither a number nor a text")
-    return "".join(str(value).split())
+    # Celery knows a day and a month by its first three letters; cron by these alone.
+    return _WORD.sub(lambda word: word[0][:3], "".join(str(value).split()))
 
 
 def _seconds(value: Any, field: str) -> float:

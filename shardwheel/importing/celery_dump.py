@@ -77,7 +77,7 @@ def _times(kind: str, row: Mapping[str, Any], time_zone: str | None) -> dict[str
         return {"every": every_of(row["every"] * _PERIOD_S[row["period"]])}
     if kind == "crontab":
         cron = cron_of({name: value for name, value in row.items() if name != "timezone"})
-        return {"cron": cron, "time_zone": time_zone or str(row.get("timezone") or "UTC")}
+        return {"cron": cron, "time_zone": str(row.get("timezone") or time_zone or "UTC")}
     if kind == "clocked":
         return {"run_at": row["clocked_time"]}
     raise UnreadableError(f"solar: {row.get('event')} depends on the sun; choose times of the clock")

@@ -23,8 +23,8 @@ _SETTING = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
 _QUOTED = re.compile(r"(['\"])(.*)\1")
 _UNESCAPED_PERCENT = re.compile(r"(?<!\\)%")
 _SYSTEM_FILES = ("/etc/crontab", "/etc/cron.d/")
-# What cron itself obeys; anything else is for the command.
-_OWN_SETTINGS = ("CRON_TZ", "TZ", "MAILTO", "MAILFROM", "RANDOM_DELAY")
+# What cron itself obeys; anything else is for the command, TZ too.
+_OWN_SETTINGS = ("CRON_TZ", "MAILTO", "MAILFROM", "RANDOM_DELAY")
 
 
 class Reading(NamedTuple):

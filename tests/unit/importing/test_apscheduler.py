@@ -15,6 +15,9 @@ from shardwheel.importing.apscheduler_dump import read_apscheduler_dump
 from shardwheel.importing.apscheduler_jobs import read_apscheduler
 from shardwheel.importing.inert import Inert, looked_at
 from shardwheel.importing.python_source import UnreadableError
+from shardwheel.missed import Policy, fates
+from shardwheel.posting import parse_posting
+from shardwheel.times import moment_of, parse_time
 
 NOW_MS = 1_794_900_000_000  # November 2026
 DUMP = Path(__file__).with_name("apscheduler-3.11.json")
@@ -82,7 +85,7 @@ def test_a_file_is_read_and_not_run() -> None:
         "time_zone": "Europe/Berlin",
         "overlap": "skip",
         "misfire": "fire_last",
-        "misfire_grace_s": 1,
+        "catchup_window": "1s",
         "max_retries": 0,
     }
     assert poll.job is not None and (poll.job["task"], poll.job["every"]) == ("app.jobs.poll", "300s")
@@ -93,9 +96,60 @@ def test_a_file_is_read_and_not_run() -> None:
     # APScheduler does not renumber the days of a crontab: 1 is its Tuesday.
     assert monday.job is not None and monday.job["cron"] == "0 9 * * 2"
     assert once.job is not None and once.job["run_at"] == "2030-01-01T12:00:00+01:00"
-    assert "misfire_grace_s" not in once.job
+    assert once.job["catchup_window"] == "30d" and "misfire_grace_time=None" in once.notes[0]
     assert both.job is None and chosen.job is None and "chosen" in str(chosen.refused)
     assert tidy.job is not None and (tidy.job["task"], tidy.job["every"]) == ("tidy", "7200s")
+
+
+@pytest.mark.parametrize(
+    ("given", "ran"),
+    [
+        ("", []),  # a second's grace, and only the last of several: all are left out
+        ("misfire_grace_time=1800", ["11:00"]),
+        ("misfire_grace_time=1800, coalesce=False", ["10:40", "10:50", "11:00"]),
+        ("misfire_grace_time=None", ["11:00"]),
+        ("misfire_grace_time=None, coalesce=False", ["10:30", "10:40", "10:50", "11:00"]),
+    ],
+)
+def test_what_is_late_runs_or_not_as_there(given: str, ran: list[str]) -> None:
+    """Nothing was fired since 10:25, and it is 11:05."""
+    file = f"sched.add_job(poll, 'cron', minute='*/10', timezone='UTC', {given})"
+    (found,) = read_apscheduler(file, "jobs.py", None, NOW_MS)
+    assert found.job is not None, found.refused
+    posting = parse_posting(found.job)
+    columns, timing = posting.columns(), posting.timing(0).timing_from(0)
+    policy = Policy(columns["misfire"], columns["misfire_grace_ms"], columns["catchup_window_ms"])
+    first, now = (parse_time(f"2026-11-19T{at}:00Z", "") for at in ("10:25", "11:05"))
+    spans = fates(timing, b"", 0, policy, first, now, now)
+    times = [
+        at
+        for one in spans
+        if one.skip_as is None
+        for at in timing.times_between(one.first_ms - 1, one.until_ms - 1)
+    ]
+    assert [f"{moment_of(at):%H:%M}" for at in times] == ran
+
+
+def test_a_grace_of_less_than_ours_is_kept_and_a_longer_one_is_a_window() -> None:
+    file = "\n".join(
+        f"sched.add_job(poll, 'interval', hours=1, misfire_grace_time={g})" for g in (10, 300, "'x'")
+    )
+    short, long, odd = read_apscheduler(file, "jobs.py", None, NOW_MS)
+    assert short.job is not None and (short.job["misfire_grace_s"], short.job["catchup_window"]) == (
+        10,
+        "10s",
+    )
+    assert long.job is not None and long.job["catchup_window"] == "300s" and "misfire_grace_s" not in long.job
+    assert "misfire_grace_time" in str(odd.refused)
+
+
+def test_a_zone_that_is_named_there_holds() -> None:
+    """`--time-zone` is of entries that name none."""
+    named = "s = BlockingScheduler(timezone='Europe/Paris')\n"
+    entry = "s.add_job(poll, 'cron', hour=9)"
+    for file, zone in ((named + entry, "Europe/Paris"), (entry, "Asia/Tokyo")):
+        (found,) = read_apscheduler(file, "jobs.py", "Asia/Tokyo", NOW_MS)
+        assert found.job is not None and found.job["time_zone"] == zone
 
 
 def test_long_intervals_are_spelled_out_and_what_only_a_run_knows_is_refused() -> None:

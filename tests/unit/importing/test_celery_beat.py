@@ -82,6 +82,37 @@ def test_what_can_not_be_known_is_said() -> None:
         read_celery_beat("beat_schedule = {", "tasks.py", None, NOW_MS)
 
 
+def test_a_zone_that_is_named_there_holds() -> None:
+    """`--time-zone` is of entries that name none."""
+    entry = "beat_schedule = {'a': {'task': 't', 'schedule': crontab(hour=7, minute=0)}}"
+    for file, zone in ((f"timezone = 'Europe/Paris'\n{entry}", "Europe/Paris"), (entry, "Asia/Tokyo")):
+        (found,) = read_celery_beat(file, "celery.py", "Asia/Tokyo", NOW_MS)
+        assert found.job is not None and found.job["time_zone"] == zone
+    row = {"minute": "0", "hour": "4", "timezone": "Europe/Paris"}
+    dump: list[Any] = [
+        {"model": "django_celery_beat.crontabschedule", "pk": 1, "fields": row},
+        {
+            "model": "django_celery_beat.periodictask",
+            "pk": 1,
+            "fields": {"name": "n", "task": "t", "crontab": 1},
+        },
+    ]
+    (found,) = read_celery_dump(dump, "Asia/Tokyo", NOW_MS)
+    assert found.job is not None and found.job["time_zone"] == "Europe/Paris"
+
+
+def test_days_and_months_may_be_written_out_and_arguments_stand_in_the_signature() -> None:
+    file = """
+beat_schedule = {"a": {"task": "t", "schedule": crontab(
+    0, 0, "Sunday,wednesday", month_of_year="january-june")}}
+app.add_periodic_task(10.0, poll.s(), ("lost",))
+app.add_periodic_task(10.0, poll.s(), kwargs={"also": "lost"})
+"""
+    written, *lost = read_celery_beat(file, "celery.py", "UTC", NOW_MS)
+    assert written.job is not None and written.job["cron"] == "0 0 * jan-jun Sun,wed", written.refused
+    assert ["write them as task.s(" in str(one.refused) for one in lost] == [True, True]
+
+
 def test_a_dump_of_django_celery_beat() -> None:
     def row(model: str, pk: int, **fields: Any) -> dict[str, Any]:
         return {"model": f"django_celery_beat.{model}", "pk": pk, "fields": fields}

@@ -55,6 +55,12 @@ def test_settings_hold_from_where_they_stand() -> None:
     assert (first.job["name"], second.job["name"]) == ("a", "a (2)")
 
 
+def test_tz_is_the_command_s_and_not_the_schedule_s() -> None:
+    found = one("TZ=Asia/Tokyo\n0 1 * * * date", time_zone="Europe/Berlin")
+    assert found.job is not None and found.job["time_zone"] == "Europe/Berlin"
+    assert found.job["params"] == {"command": "date", "env": {"TZ": "Asia/Tokyo"}}
+
+
 def test_what_can_not_be_is_said_with_its_reason() -> None:
     lines = {
         "@reboot serve": "no such moment",
