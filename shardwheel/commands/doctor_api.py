@@ -74,8 +74,8 @@ def _of_token(reach: Reach, http: httpx.Client, now_s: float) -> Finding:
         return Finding("token", "none is set", "set SHARDWHEEL_TOKEN; `shardctl token create` makes one")
     try:
         headers = {"authorization": f"Bearer {sendable(reach.token)}"}
-    except BadTokenError as error:
-        return Finding("token", str(error), "set SHARDWHEEL_TOKEN to the line that it prints")
+    except BadTokenError as refusal:
+        return Finding("token", str(refusal), "set SHARDWHEEL_TOKEN to the line that it prints")
     answer = http.get("/jobs", params={"limit": 1}, headers=headers)
     if answer.status_code == 200:
         return Finding("token", f"good{_told(reach.token, now_s)}")
