@@ -32,6 +32,7 @@ class Refusal(NamedTuple):
     field: str | None = None
     retry_after_s: int = RETRY_AFTER_S
     maybe_applied: bool = False
+    methods: str = ""
 
     def body(self) -> bytes:
         inner: dict[str, Any] = {"code": self.code, "message": self.message, "field": self.field}
@@ -42,6 +43,8 @@ class Refusal(NamedTuple):
     def headers(self) -> dict[str, str]:
         if self.status == 401:
             return {"www-authenticate": "Bearer"}
+        if self.status == 405:
+            return {"allow": self.methods}
         if self.status == 413:
             # The rest of the body is not read: the connection can't be used again.
             return {"connection": "close"}
@@ -72,7 +75,9 @@ def refusal_of(error: Exception) -> Refusal | None:
     if isinstance(error, HTTPException) and error.status_code in _OF_ROUTING:
         what = "is no such route" if error.status_code == 404 else "is such a route, but not for this method"
         message = f"there {what}; see /api/v1/openapi.json"
-        return Refusal(error.status_code, _OF_ROUTING[error.status_code], message)
+        known = (error.headers or {}).get("allow", "").split(", ")
+        methods = ", ".join(sorted(set(known) - {"OPTIONS"}))
+        return Refusal(error.status_code, _OF_ROUTING[error.status_code], message, methods=methods)
     return None
 
 

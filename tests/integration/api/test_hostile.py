@@ -256,6 +256,44 @@ def test_a_path_that_is_none(api: Rig, path: str) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
+def test_a_method_that_is_none(api: Rig) -> None:
+    """OPTIONS too, which frameworks answer by themselves: nothing is served beside the table of rules."""
+    for method in ("OPTIONS", "TRACE", "HEAD", "PUT", "PATCH"):
+        answer = api.client.request(method, f"{PREFIX}/jobs")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST"), method
+    assert api.client.request("OPTIONS", f"{PREFIX}/nope").status_code == 404
+
+
+CREDENTIALS: dict[str, Any] = {"smtp": {"password": "hunter2"}}
+IN_TASK = [{"key": "a", "task": "work", "params": CREDENTIALS}]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/jobs", {"task": "work", "params": CREDENTIALS}, "params"),
+        ("POST", "/jobs:batch", [{"task": "work"}, {"task": "work", "params": CREDENTIALS}], "[1].params"),
+        ("PATCH", "/jobs/{id}", {"params": CREDENTIALS}, "params"),
+        ("POST", "/jobs/{id}:trigger", {"params": CREDENTIALS}, "params"),
+        ("POST", "/dead-letters/{id}:redrive", {"params": CREDENTIALS}, "params"),
+        ("POST", "/dags", {"tasks": IN_TASK}, "tasks[0].params"),
+        ("PATCH", "/dags/{id}", {"tasks": IN_TASK}, "tasks[0].params"),
+        ("POST", "/dags/{id}:trigger", {"params": CREDENTIALS}, "params"),
+    ],
+)
+def test_credentials_are_refused_at_every_door(
+    api: Rig, method: str, path: str, body: Any, field: str
+) -> None:
+    tenant = f"credentials {method} {path}"
+    path = api.path(path, tenant)
+    before = api.everything(tenant)
+    error = api.call(method, path, body, tenant=tenant).json()["error"]
+    assert (error["code"], error["field"]) == ("invalid", field)
+    # With what to do instead, and without the credential itself.
+    assert "$secret" in error["message"] and "hunter2" not in str(error)
+    assert api.everything(tenant) == before
+
+
 def test_a_token_that_ran_out(api: Rig) -> None:
     for exp_in_s, status in ((60, 200), (-60, 401)):
         claims = {"tenant": "acme", "role": "viewer", "iss": "shardwheel", "aud": "shardwheel"}

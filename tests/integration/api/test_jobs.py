@@ -12,7 +12,7 @@ import pytest
 
 from shardwheel.api import views
 from shardwheel.ids import id_of, partition_of_id
-from tests.integration.api.rig import Rig
+from tests.integration.api.rig import DAG, Rig, served
 
 pytestmark = pytest.mark.servers
 
@@ -123,6 +123,36 @@ def test_the_same_key_at_the_same_time_makes_one_job(api: Rig) -> None:
             answer.json()["id"] for answer in threads.map(lambda _: api.call("POST", "/jobs", body), range(8))
         }
     assert len(ids) == 1
+
+
+def test_the_same_key_at_two_processes_at_the_same_time_makes_one_job(api: Rig) -> None:
+    """Singly, in batches, and with children; whatever a key made is one thing, or none where it is refused."""
+    parent = api.job("two", cron=None, delay="1d")["id"]
+    job = {"task": "work", "delay": "1h"}
+    with served(api.dsn) as other, ThreadPoolExecutor(16) as threads:
+        for number in range(5):
+            one, two = ({**job, "idempotency_key": f"{number} {name}"} for name in "ab")
+            child = {"task": "work", "parents": [parent], "idempotency_key": f"{number} c"}
+            for path, bodies in (
+                ("/jobs", [one]),
+                ("/jobs:batch", [[one, two], [two, one]]),
+                ("/jobs:batch", [[child, two], [one, child]]),
+                ("/dags", [DAG | {"idempotency_key": f"{number} d"}]),
+            ):
+                asked = [
+                    threads.submit(rig.call, "POST", path, body, tenant="two")
+                    for _ in range(4)
+                    for body in bodies
+                    for rig in (api, other)
+                ]
+                answers = [one.result(60) for one in asked]
+                assert {answer.status_code for answer in answers} == {201}, [one.text for one in answers]
+            refused = other.call("POST", "/jobs", one | {"task": "other"}, tenant="two")
+            assert (refused.status_code, refused.json()["error"]["field"]) == (409, "idempotency_key")
+    made = api.call("GET", "/jobs?limit=200", tenant="two").json()["items"]
+    assert len(made) == 1 + 5 * 3 and len(api.call("GET", "/dags", tenant="two").json()["items"]) == 5
+    created = [entry for entry in audit(api, "two", limit="200") if entry["action"].endswith(".create")]
+    assert len(created) == 1 + 5 * 4
 
 
 def test_an_edit_is_on_record_with_before_and_after(api: Rig) -> None:

@@ -9,10 +9,21 @@ import pytest
 
 from shardwheel.api import bodies, dag_bodies
 from shardwheel.api.app import PREFIX, ROUTES, verb_split_off
-from shardwheel.api.openapi import document
+from shardwheel.api.errors import refusal_of
+from shardwheel.api.openapi import Error, document
 from shardwheel.api.route import Route
 from shardwheel.api.rules import RULES
 from shardwheel.dag import OF_DAG, OF_TASK
+from shardwheel.errors import (
+    BadTokenError,
+    ConflictError,
+    ForbiddenError,
+    LimitedError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+    UsageError,
+)
 from shardwheel.posting import JobPosting
 from shardwheel.roles import Role
 
@@ -49,10 +60,41 @@ def test_the_document_describes_every_route(route: Route) -> None:
     assert [word["name"] for word in operation["parameters"] if word["in"] == "query"] == [
         word.name for word in route.query
     ]
-    assert all(
-        word["description"] and "example" in word for word in operation["parameters"] if word["in"] == "query"
-    )
+    assert all(word["description"] and "example" in word for word in operation["parameters"])
     assert ("requestBody" in operation) == (route.body is not None) == (route.method in ("POST", "PATCH"))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_refusals_are_described_as_they_come(route: Route) -> None:
+    """With their headers, and an example of their kind: a client is written by them."""
+    own = {str(route.status)} | ({str(route.also[0])} if route.also else set())
+    for status, answer in OPERATIONS[route.name]["responses"].items():
+        if status in own:
+            continue
+        (content,) = answer["content"].values()
+        error = msgspec.convert(content["example"], Error).error
+        assert refusal_of(KINDS[status]("x")).code == error.code and error.message
+        told = {name: header["example"] for name, header in answer["headers"].items()}
+        assert told == HEADERS.get(status, {})
+        assert all(header["required"] and header["description"] for header in answer["headers"].values())
+
+
+KINDS: dict[str, Any] = {
+    "400": UsageError,
+    "401": BadTokenError,
+    "403": ForbiddenError,
+    "404": NotFoundError,
+    "409": ConflictError,
+    "413": TooLargeError,
+    "429": LimitedError,
+    "503": UnavailableError,
+}
+HEADERS: dict[str, dict[str, Any]] = {
+    "401": {"WWW-Authenticate": "Bearer"},
+    "413": {"Connection": "close"},
+    "429": {"Retry-After": 1},
+    "503": {"Retry-After": 1},
+}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
