@@ -126,7 +126,7 @@ def test_the_same_key_at_the_same_time_makes_one_job(api: Rig) -> None:
 
 
 def test_the_same_key_at_two_processes_at_the_same_time_makes_one_job(api: Rig) -> None:
-    """Singly, in batches, and with children; whatever a key made is one thing, or none where it is refused."""
+    """Singly, in batches, with children, and of DAGs."""
     parent = api.job("two", cron=None, delay="1d")["id"]
     job = {"task": "work", "delay": "1h"}
     with served(api.dsn) as other, ThreadPoolExecutor(16) as threads:
