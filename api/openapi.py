@@ -69,7 +69,7 @@ _REFUSALS = {
         UnavailableError("too many requests at once; try again in a moment"),
     ),
 }
-_HEADERS = {
+_HEADERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "retry-after": ("Retry-After", "In how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "www-authenticate": ("WWW-Authenticate", "How to say who asks.", {"type": "string"}),
     "connection": ("Connection", "The rest of the body is not read.", {"type": "string"}),

@@ -73,7 +73,8 @@ def test_refusals_are_described_as_they_come(route: Route) -> None:
             continue
         (content,) = answer["content"].values()
         error = msgspec.convert(content["example"], Error).error
-        assert refusal_of(KINDS[status]("x")).code == error.code and error.message
+        refusal = refusal_of(KINDS[status]("x"))
+        assert refusal is not None and refusal.code == error.code and error.message
         told = {name: header["example"] for name, header in answer["headers"].items()}
         assert told == HEADERS.get(status, {})
         assert all(header["required"] and header["description"] for header in answer["headers"].values())
