@@ -3,7 +3,7 @@
     explain(facts)  →  Explanation("held", "rate_limit", "Its task may start …", "`shardctl task …`")
 
 Every state, and every reason of a state, has its words here, in `unfired` or in `reasons`;
-tests/unit/test_explaining.py has a line for each.
+tests/unit/explaining has a line for each.
 """
 
 from __future__ import annotations

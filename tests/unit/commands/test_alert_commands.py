@@ -17,7 +17,7 @@ from shardwheel.commands.late import whole
 from shardwheel.errors import UsageError
 from shardwheel.explaining import explain
 from shardwheel.settings import Settings
-from tests.unit.test_explaining import CASES
+from tests.unit.explaining.cases import CASES
 
 # Named by the contract; they come with dead letters, executions and DAGs.
 COME_LATER = {"dag rerun"}
