@@ -190,9 +190,12 @@ def _has_no_say(field: str, body: Mapping[str, Any]) -> bool:
 
 
 def _edit(kind: Kind, body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A new kind of schedule takes the old one's place by itself; what belonged to that one says so too."""
+    """A new kind of schedule takes the old one's place by itself; what belonged to that one says so too, and
+    where it begins is said with it."""
     sent = {field: body.get(field, DEFAULTS[kind][field]) for field in changes}
     if any(sent.get(word) is not None for word in KINDS_OF_SCHEDULE):
+        if body.get("start_at") is not None:
+            sent["start_at"] = body["start_at"]
         sent = {
             name: value for name, value in sent.items() if name not in KINDS_OF_SCHEDULE or value is not None
         }
@@ -236,7 +239,7 @@ def exported(kind: Kind, thing: Thing) -> dict[str, Any]:
     for field, default in DEFAULTS[kind].items():
         value = thing.get(field, default)
         is_usual = value is None or _meaning(field, value) == _meaning(field, default)
-        if field in ("name", "task") or is_usual or _has_no_say(field, {**thing, "start_at": None}):
+        if field in ("name", "task") or is_usual or _has_no_say(field, thing):
             continue
         found[field] = [_plain_task(task) for task in value] if field == "tasks" else value
     if "tags" in found:

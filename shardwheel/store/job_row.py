@@ -86,15 +86,23 @@ class JobRow(NamedTuple):
 
     def posted_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The same with changes on top. A new kind of schedule replaces the old one but keeps its zone,
-        exclusions and end, as far as the new kind has a use for them."""
+        exclusions, start and end, as far as the new kind has a use for them."""
         body = self.posted()
         if given := _KINDS & set(changes):
-            for name in (*_KINDS, "start_at"):
+            for name in _KINDS:
                 body.pop(name, None)
             if given & {"run_at", "delay"}:
                 for name in _OF_REPEATING:
                     body.pop(name, None)
+            if not (given & {"cron", "every"} and self._has_a_start_of_its_own):
+                body.pop("start_at", None)
         return body | dict(changes)
+
+    @property
+    def _has_a_start_of_its_own(self) -> bool:
+        """Whether somebody said when it begins: else an interval begins one interval after what it counts
+        from."""
+        return self.start_ms is not None and self.anchor_ms in (None, self.start_ms)
 
     def _posted_timing(self) -> dict[str, Any]:
         definition = schedule_of(self.schedule).definition

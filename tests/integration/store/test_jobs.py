@@ -96,6 +96,19 @@ def test_lists_are_paged_and_filtered_and_one_tenants_own(conn: Connection) -> N
         get_job(conn, "other", jobs[0].job_id)
 
 
+@pytest.mark.parametrize("before", [{"cron": "0 9 * * *"}, {"every": "90s"}])
+@pytest.mark.parametrize("after", [{"cron": "0 10 * * *"}, {"every": "2m"}])
+def test_a_start_that_was_said_holds_when_the_times_are_edited(
+    conn: Connection, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    job = create(conn, start_at="2190-01-01T00:00:00Z", **before)
+    edited = edit_job(conn, "t", job.job_id, after)
+    assert edited.start_ms == job.start_ms and edited.schedule_no != job.schedule_no
+    first_ms = edited.timing.next_after(edited.effective_from_ms)
+    assert first_ms is not None and job.start_ms is not None and first_ms >= job.start_ms
+    assert edit_job(conn, "t", job.job_id, {"run_at": "2190-01-01T00:00:00Z"}).start_ms is None
+
+
 def test_max_runs_becomes_the_last_time_from_the_moment_it_takes_effect(conn: Connection) -> None:
     job = create(conn, every="10s", max_runs=3)
     times = list(job.timing.times_between(job.effective_from_ms - 1, job.effective_from_ms + 3_600_000))

@@ -59,6 +59,18 @@ def test_another_kind_of_schedule_takes_its_place() -> None:
     assert differing("job", every | {"tags": JOB["tags"]}, thing) == {}
 
 
+def test_where_an_interval_begins_goes_with_it() -> None:
+    """Another interval counts from the edit, unless its start is said again."""
+    every = {name: value for name, value in SAID.items() if name not in ("cron", "time_zone")}
+    thing = JOB | {"cron": None, "every": "90s", "start_at": "2027-01-01T00:00:00.000Z"}
+    (step,) = steps(wanted(every | {"every": "2m", "start_at": "2027-01-01T00:00:00Z"}), thing)
+    assert step.body == {"every": "2m", "start_at": "2027-01-01T00:00:00Z"}
+    assert list(step.changes) == ["every"]
+    said = exported("job", thing)
+    assert (said["every"], said["start_at"]) == ("90s", "2027-01-01T00:00:00.000Z")
+    assert steps(wanted(said), thing)[0].action == "same"
+
+
 def test_what_is_new_is_tagged_and_what_is_found_by_name_is_not() -> None:
     (step,) = steps(wanted(SAID))
     assert (step.action, step.body["tags"]) == ("create", ["billing", "apply:x"])

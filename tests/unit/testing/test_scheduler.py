@@ -266,3 +266,25 @@ def test_a_handler_may_enqueue_but_not_move_the_clock() -> None:
         scheduler.advance(seconds=-1)
     with pytest.raises(UsageError, match="over already"):
         scheduler.advance_to(MONDAY)
+
+
+@pytest.mark.parametrize("before", [{"cron": "0 9 * * *"}, {"every": "90s"}])
+@pytest.mark.parametrize("after", [{"cron": "0 10 * * *"}, {"every": "2m"}])
+def test_a_start_that_was_said_holds_when_the_times_are_edited(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """Else an edit of the hour lets a job begin today that was to begin next year."""
+    client = Scheduler(start=MONDAY).client
+    job = client.create_job("echo", start_at=MONDAY + timedelta(days=100), **before)
+    edited = client.update_job(job.id, **after)
+    assert edited.start_at == job.start_at and edited.next_at is not None and job.start_at is not None
+    assert edited.next_at >= job.start_at
+    assert client.update_job(job.id, run_at=MONDAY + timedelta(days=1)).start_at is None
+
+
+def test_without_one_an_interval_counts_from_the_edit() -> None:
+    scheduler = Scheduler(start=MONDAY)
+    job = scheduler.client.create_job("echo", every="1h")
+    scheduler.advance(minutes=90)
+    edited = scheduler.client.update_job(job.id, every="20m")
+    assert edited.next_at == MONDAY + timedelta(minutes=110)
