@@ -63,7 +63,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
 
     out = console()
     shown = _fitting(
-        {column: [_short(_cell(row.get(column))) for row in rows] for column in columns}, out.width
+        {column: [_short(shown_cell(row.get(column))) for row in rows] for column in columns}, out.width
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
@@ -191,9 +191,9 @@ def _print_value(value: Any, output: Format) -> None:
 def _lines(value: Any) -> str:
     """A list of things: a line each, of what is short enough to be read there."""
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
-        return _cell(value)
+        return shown_cell(value)
     return "\n".join(
-        ", ".join(f"{name} {_short(_cell(one[name]))}" for name in one if _is_brief(one[name]))
+        ", ".join(f"{name} {_short(shown_cell(one[name]))}" for name in one if _is_brief(one[name]))
         for one in value
     )
 
@@ -203,7 +203,7 @@ def _is_brief(value: Any) -> bool:
     return value is not None and not isinstance(value, dict | list) and "\n" not in str(value)
 
 
-def _cell(value: Any) -> str:
+def shown_cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -142,7 +142,7 @@ class Calls:
             base_url, token = base_url or found_url, token or found_token
         if not base_url:
             refuse("base_url", "the API's address is not known", "give it, or set SHARDWHEEL_API_URL")
-        if not _is_address(base_url):
+        if not is_address(base_url):
             refuse("base_url", "is no address", "write it as http://host:port or https://host")
         headers = {"authorization": f"Bearer {sendable(token)}"} if token else {}
         return base_url.rstrip("/").removesuffix(PREFIX) + PREFIX, headers
@@ -167,7 +167,7 @@ def sendable(token: str) -> str:
     return stripped
 
 
-def _is_address(base_url: str) -> bool:
+def is_address(base_url: str) -> bool:
     try:
         parts = urlsplit(base_url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -81,6 +81,13 @@ def _of_stranger(reply: Reply) -> Failure:
     if reply.status in (502, 503, 504):
         error = UnavailableError(f"something before the API answered {reply.status}", maybe_applied=True)
         return Failure(error, True, True, _seconds(reply.retry_after))
+    if reply.status == 429:
+        stay_away_s = _seconds(reply.retry_after)
+        limited = LimitedError(
+            "something before the API answered 429: too much in too short a time; ask it less often",
+            retry_after_s=round(stay_away_s) or 1,
+        )
+        return Failure(limited, True, stay_away_s=stay_away_s)
     problem = f"what answers there ({reply.status}) is not Shardwheel's API"
     return Failure(
         UsageError(f"base_url: {problem}; give the address that `shardctl api` says", field="base_url")

@@ -20,6 +20,7 @@ from shardwheel.commands.filters import (
     filter_words,
     require_one,
 )
+from shardwheel.commands.job_bulk import SHOWN
 from shardwheel.commands.reading import json_of
 from shardwheel.commands.said import noun
 from shardwheel.commands.verbs import Terminal, verb
@@ -140,7 +141,8 @@ def _deal_with(at: Terminal, filters: list[str] | None, word: str, dry_run: bool
         at.show({f"would_be_{done_word}": count})
         return
     if count:
-        at.agree(f"{word.capitalize()} {count} dead letters?", done_word, yes)
+        told = "" if yes else _told(at, body, count)
+        at.agree(f"{told}{word.capitalize()} {count} dead letters?", done_word, yes)
     done, refused, cursor = 0, Counter[str](), None
     while True:
         page = {"limit": AT_ONCE} if cursor is None else {"limit": AT_ONCE, "cursor": cursor}
@@ -152,3 +154,11 @@ def _deal_with(at: Terminal, filters: list[str] | None, word: str, dry_run: bool
             break
         sys.stderr.write(f"{done_word} {done} of {count}\n")
     at.show_dealt(done_word, done, refused)
+
+
+def _told(at: Terminal, body: dict[str, Any], count: int) -> str:
+    """The first of those that would be touched, a line each."""
+    words = {key: value for key, value in body.items() if key != "all"}
+    letters = at.api.get("/dead-letters", limit=SHOWN, **words)["items"]
+    lines = [f"  {one['id']}  {one['task']}  {one['reason']}\n" for one in letters]
+    return "".join(lines) + (f"  … and {count - len(lines)} more\n" if count > len(lines) else "")

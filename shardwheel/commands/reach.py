@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shardwheel.client.calls import is_address
 from shardwheel.commands.context import found_stack
 from shardwheel.commands.said import Said
 from shardwheel.compose.stack import Stack
@@ -59,6 +60,9 @@ def find_api(said: Said) -> Reach:
             f"write api_url to {FILE_NAME}",
             field="api",
         )
+    if not is_address(reach.url):
+        problem = f"{reach.url}, from {reach.where}, is no address"
+        raise UsageError(f"api: {problem}; write http://host:port or https://host", field="api")
     return reach
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from shardwheel.commands.calling import Api
 from shardwheel.commands.verbs import Terminal, verb
 from shardwheel.errors import ForbiddenError, UnavailableError
-from shardwheel.output import Format, console
+from shardwheel.output import Format, console, shown_cell
 
 app = typer.Typer(add_completion=False)
 
@@ -155,5 +155,5 @@ def _table(rows: list[dict[str, Any]], columns: list[str]) -> Table:
     for column in columns:
         table.add_column(column.upper().replace("_", " "), no_wrap=column == "id", overflow="fold")
     for row in rows:
-        table.add_row(*(str(row[column]) for column in columns))
+        table.add_row(*(shown_cell(row[column]) for column in columns))
     return table

@@ -25,6 +25,7 @@ def refusal(status: int, retry_after: str = "", **more: Any) -> Reply:
 NOT_DONE = refusal(503, "2", maybe_applied=False)
 MAYBE_DONE = refusal(503, "1", maybe_applied=True)
 LIMITED = refusal(429, "7")
+LIMITED_BEFORE = Reply(429, b"<html>", "7", "text/html")
 
 
 class Story:
@@ -54,7 +55,7 @@ class Story:
             return reply
 
 
-@pytest.mark.parametrize("passing", [UNSENT, NOT_DONE, LIMITED])
+@pytest.mark.parametrize("passing", [UNSENT, NOT_DONE, LIMITED, LIMITED_BEFORE])
 def test_what_was_not_done_is_sent_again_whatever_it_is(passing: Reply | Lost) -> None:
     story = Story(passing, passing, GOOD)
     assert story.play() == GOOD and len(story.pauses) == 2
@@ -104,8 +105,10 @@ def test_what_would_go_wrong_again_is_not_sent_again(reply: Reply, kind: type[Sh
 
 
 def test_who_is_limited_beyond_the_limit_is_told() -> None:
-    with pytest.raises(LimitedError):
-        Story(LIMITED, limit_s=5).play()
+    for limited in (LIMITED, LIMITED_BEFORE):
+        with pytest.raises(LimitedError) as caught:
+            Story(limited, limit_s=5).play()
+        assert caught.value.retry_after_s == 7
 
 
 def test_nobody_is_told_to_look_whether_a_read_was_done() -> None:

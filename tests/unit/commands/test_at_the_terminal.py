@@ -91,12 +91,19 @@ def test_what_is_no_json_says_how_it_is_written(
         (f"dag delete {ID}", "tasks)"),
         (f"dlq discard {ID}", "email.send, retries_exhausted, of"),
         ("job pause --filter task=email.send", ID),
+        ("dlq redrive --filter class=OSError", "email.send  retries_exhausted"),
+        ("dlq discard --all", "… and 39 more\nDiscard 40 dead letters?"),
     ],
 )
 def test_a_question_tells_what_would_be_touched(shardctl: Shardctl, line: str, told: str) -> None:
+    for name in ("POST /dead-letters:redrive", "POST /dead-letters:discard"):
+        shardctl.api.answers[name] = {"count": 40}
     answer = shardctl(*line.split(), "-o", "json", typed="n\n")
     assert answer.code == 4 and told in answer.errors and answer.text == ""
-    assert all(name.startswith("GET ") for name in shardctl.api.names())
+    changed = [one for one in shardctl.api.asked if not one.route.startswith("GET ")]
+    assert all(one.body.get("dry_run") for one in changed)
+    if "class=OSError" in line:
+        assert shardctl.api.asked[-1].query == {"class": "OSError", "limit": "10"}
 
 
 def test_a_run_ahead_can_be_cancelled_by_its_job(shardctl: Shardctl) -> None:

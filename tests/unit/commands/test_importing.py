@@ -47,7 +47,14 @@ def test_a_file_without_anything_is_wrong_usage(shardctl: Shardctl, tmp_path: Pa
 
 def test_top_prints_one_frame(shardctl: Shardctl) -> None:
     text = shardctl("top", "--once").text
-    for words in ("fires/s", "held", "pools' lag", "oldest due", "host-4711-9f86d081", "email.send"):
+    for words in (
+        "fires/s",
+        "held",
+        "pools' lag",
+        "oldest due",
+        "host-4711-9f86d081  active  yes",
+        "email.send",
+    ):
         assert words in text
     frame = shardctl("top", "--once", "-o", "json").value
     assert frame["pools"] == {"short": 12} and frame["shards"][0]["leader"] is True

@@ -178,6 +178,13 @@ def test_who_can_not_be_reached_is_named(shardctl: Shardctl, monkeypatch: pytest
     assert "http://127.0.0.1:1, from the environment" in answer.errors and "doctor" in answer.errors
 
 
+def test_what_is_no_address_is_named_by_who_said_it(shardctl: Shardctl) -> None:
+    answer = shardctl("task", "list", "--api", "localhost:8080")
+    assert answer.code == 2 and "localhost:8080, from --api, is no address" in answer.errors
+    answer = shardctl("task", "list", SHARDWHEEL_API_URL="here")
+    assert answer.code == 2 and "here, from the environment, is no address" in answer.errors
+
+
 def test_an_id_that_would_lead_elsewhere_is_refused(shardctl: Shardctl) -> None:
     for some_id in ("", ".", ".."):
         assert shardctl("job", "delete", some_id, "--yes").code == 2
