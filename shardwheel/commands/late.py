@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -28,11 +29,22 @@ class Later(TyperCommand):
         command = get_command(import_module(self._module).app)
         assert isinstance(command, TyperCommand | TyperGroup)
         command.name = self.name
+        _let_flow(command)
         return command
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """From here on the context's command is the real one."""
         return self.loaded.make_context(*args, **more)
+
+
+def _let_flow(command: Any) -> None:
+    """A terminal breaks the lines of a help where it is narrow; where the source does is nobody's affair."""
+    paragraphs = cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(
+        text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs
+    )
+    for inner in getattr(command, "commands", {}).values():
+        _let_flow(inner)
 
 
 def whole(command: Any) -> Any:

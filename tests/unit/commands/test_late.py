@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from typer.core import TyperGroup
+from typer.testing import CliRunner
 
-from shardwheel.cli import COMMANDS
+from shardwheel.cli import COMMANDS, app
 from shardwheel.commands.late import Later
 
 DRIVERS = {"httpx", "psycopg", "confluent_kafka", "trio"}
@@ -105,3 +106,14 @@ def test_no_help_loses_a_word() -> None:
     texts = [command.help or "" for command in EVERY.values()]
     texts += [one.help or "" for command in EVERY.values() for one in command.params if hasattr(one, "help")]
     assert [text for text in texts if re.search(r"\[[a-z#/@]", text)] == []
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_a_help_fits_80_columns_and_breaks_only_where_these_end(path: str) -> None:
+    shown = CliRunner().invoke(app, [*path.split()[1:], "--help"], env={"COLUMNS": "80"})
+    lines = shown.stdout.splitlines()
+    assert shown.exit_code == 0 and max(map(len, lines)) <= 80
+    for line, following in zip(lines, lines[1:], strict=False):
+        if line.strip() and following.strip() and not {line[0], following[0]} & set("╭│╰"):
+            first, *_ = following.split()
+            assert len(f"{line.rstrip()} {first}") > 78, f"{line.rstrip()} / {following.rstrip()}"
