@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_help_fits_80_columns_and_breaks_only_where_these_end(path: str) -> No
     shown = CliRunner().invoke(app, [*path.split()[1:], "--help"], env={"COLUMNS": "80"})
     lines = shown.stdout.splitlines()
     assert shown.exit_code == 0 and max(map(len, lines)) <= 80
-    for line, following in zip(lines, lines[1:], strict=False):
+    for line, following in pairwise(lines):
         if line.strip() and following.strip() and not {line[0], following[0]} & set("╭│╰"):
             first, *_ = following.split()
             assert len(f"{line.rstrip()} {first}") > 78, f"{line.rstrip()} / {following.rstrip()}"
