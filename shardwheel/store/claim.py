@@ -65,8 +65,6 @@ def _claim_single(
     ids = [fire.execution_id for fire in messages]
     parameters = {
         "execution_ids": Uuids(ids),
-        "first_id": Uuid(min(ids)),
-        "last_id": Uuid(max(ids)),
         "job_ids": Uuids([fire.job_id for fire in messages]),
         "schedule_nos": Bigints([fire.schedule_no for fire in messages]),
         "scheduled": Bigints([fire.scheduled_ms for fire in messages]),

@@ -135,7 +135,7 @@ updated AS (
          slotted = x.slotted OR v.overlap <> 'allow' OR v.limited, notify = v.notify, dag_run_id = v.run_id
     FROM verdict AS v
    WHERE v.waits AND x.execution_id = v.execution_id  -- its state and attempt were read under the lock
-     AND x.execution_id BETWEEN %(first_id)s AND %(last_id)s  -- so that no other month is planned for
+     AND x.execution_id = ANY (%(execution_ids)s::uuid[])  -- so that no other month is planned for, nor all that lies between
   RETURNING x.execution_id, x.state, x.reason
 ),
 -- Somebody else has inserted it meanwhile: what was taken for it here is not its own.

@@ -3,26 +3,36 @@
 -- its parent again, as does what was skipped because something failed. Items of what somebody ended by hand are not needed
 -- any more. A policy leaves alone what somebody has cancelled, and does nothing where nothing is dead. Its run is locked, and
 -- nothing of it waits or runs that is looked at here; what the run has not been told of is not over yet.
-WITH over AS MATERIALIZED (
-  SELECT x.execution_id, x.job_id, x.item_no, x.state, x.reason, x.item_no IS NULL AND t.fan_out AS is_fan, f.task_id IS NOT NULL AS has_items
+-- What belongs to an execution is looked up for each, and counted by grouping: of ten thousand that run again the planner may
+-- know nothing, and joins would take their square.
+WITH own AS MATERIALIZED (  -- With each item the execution of its fan-out; a task's is its own.
+  SELECT x.execution_id, first_value(x.execution_id) OVER same AS own_id, first_value(x.state) OVER same AS state,
+         first_value(x.reason) OVER same AS reason
     FROM shardwheel.executions AS x
-    JOIN shardwheel.dag_tasks AS t ON t.dag_id = %(dag_id)s AND t.version = %(version)s AND t.task_id = x.job_id
-    LEFT JOIN shardwheel.dag_fans AS f ON f.dag_run_id = x.dag_run_id AND f.task_id = x.job_id
-    LEFT JOIN shardwheel.executions AS o ON x.item_no IS NOT NULL AND o.dag_run_id = x.dag_run_id AND o.job_id = x.job_id AND o.item_no IS NULL
    WHERE x.dag_run_id = %(run_id)s
-     AND (x.state = 'dead' OR x.state = 'cancelled' AND %(by_hand)s
+  WINDOW same AS (PARTITION BY x.job_id ORDER BY x.item_no NULLS FIRST)
+),
+over AS MATERIALIZED (
+  SELECT x.execution_id, x.job_id, x.item_no, x.state, x.reason, x.item_no IS NULL AND t.fan_out AS is_fan, f.task_id IS NOT NULL AS has_items
+    FROM own AS o
+    JOIN shardwheel.executions AS x ON x.execution_id = o.execution_id
+   CROSS JOIN LATERAL (SELECT t.fan_out FROM shardwheel.dag_tasks AS t
+                        WHERE t.dag_id = %(dag_id)s AND t.version = %(version)s AND t.task_id = x.job_id OFFSET 0) AS t
+    LEFT JOIN LATERAL (SELECT f.task_id FROM shardwheel.dag_fans AS f
+                        WHERE f.dag_run_id = %(run_id)s AND f.task_id = x.job_id OFFSET 0) AS f ON true
+   WHERE (x.state = 'dead' OR x.state = 'cancelled' AND %(by_hand)s
           OR x.state = 'skipped' AND x.reason IN ('upstream_failed', 'upstream_skipped', 'run_failed'))
      AND (%(by_hand)s OR EXISTS (SELECT FROM shardwheel.executions AS d WHERE d.dag_run_id = %(run_id)s AND d.state = 'dead'))
      AND NOT EXISTS (SELECT FROM shardwheel.dag_put_off AS p
                       WHERE p.dag_run_id = x.dag_run_id AND p.task_id = x.job_id AND p.item_no = coalesce(x.item_no, -1))
      AND (x.item_no IS NULL OR o.state IN ('dead', 'cancelled', 'running') OR o.state = 'skipped' AND o.reason = 'run_failed')
      AND (%(all)s OR x.job_id = ANY (%(task_ids)s::uuid[]) OR x.execution_id = ANY (%(execution_ids)s::uuid[])
-          OR x.state = 'skipped' AND (x.item_no IS NULL OR o.state IN ('running', 'skipped') OR o.execution_id = ANY (%(execution_ids)s::uuid[])))
+          OR x.state = 'skipped' AND (x.item_no IS NULL OR o.state IN ('running', 'skipped') OR o.own_id = ANY (%(execution_ids)s::uuid[])))
    ORDER BY x.execution_id
      FOR UPDATE OF x
 ),
 going AS MATERIALIZED (  -- A fan-out that none of its items goes on with is over, as it was.
-  SELECT v.execution_id,
+  SELECT v.execution_id, v.job_id, v.item_no, v.state,
          CASE WHEN is_fan AND has_items THEN 'on' WHEN is_fan OR state = 'skipped' AND item_no IS NULL THEN 'pending' ELSE 'again' END AS goes
     FROM over AS v
    WHERE NOT (is_fan AND has_items) OR EXISTS (SELECT FROM over AS i WHERE i.job_id = v.job_id AND i.item_no IS NOT NULL)
@@ -40,20 +50,23 @@ again AS (
 opened AS (  -- What is left of them is counted anew.
   UPDATE shardwheel.dag_fans AS f
      SET open_items = greatest(f.open_items, 0) + a.n, failed_items = a.failed, skipped_items = a.skipped
-    FROM (SELECT i.job_id, count(*) FILTER (WHERE g.execution_id IS NOT NULL) AS n,
-                 count(*) FILTER (WHERE g.execution_id IS NULL AND p.task_id IS NULL AND i.state IN ('dead', 'cancelled')) AS failed,
-                 count(*) FILTER (WHERE g.execution_id IS NULL AND p.task_id IS NULL AND i.state = 'skipped') AS skipped
-            FROM shardwheel.executions AS i
-            LEFT JOIN going AS g USING (execution_id)
-            LEFT JOIN shardwheel.dag_put_off AS p ON p.dag_run_id = i.dag_run_id AND p.task_id = i.job_id AND p.item_no = i.item_no
-           WHERE i.dag_run_id = %(run_id)s AND i.item_no IS NOT NULL AND i.job_id IN (SELECT v.job_id FROM over AS v WHERE v.item_no IS NOT NULL)
-           GROUP BY i.job_id) AS a
+    FROM (SELECT c.job_id, sum(c.n) AS n, sum(c.failed) AS failed, sum(c.skipped) AS skipped
+            FROM (SELECT i.job_id, 0 AS n, (i.state IN ('dead', 'cancelled'))::int AS failed, (i.state = 'skipped')::int AS skipped
+                    FROM shardwheel.executions AS i
+                   WHERE i.dag_run_id = %(run_id)s AND i.item_no IS NOT NULL
+                     AND NOT EXISTS (SELECT FROM shardwheel.dag_put_off AS p
+                                      WHERE p.dag_run_id = i.dag_run_id AND p.task_id = i.job_id AND p.item_no = i.item_no)
+                   UNION ALL
+                  SELECT g.job_id, 1, -(g.state IN ('dead', 'cancelled'))::int, -(g.state = 'skipped')::int FROM going AS g WHERE g.item_no IS NOT NULL) AS c
+           GROUP BY c.job_id
+          HAVING sum(c.n) > 0) AS a
    WHERE f.dag_run_id = %(run_id)s AND f.task_id = a.job_id
 ),
 redriven AS (
   UPDATE shardwheel.dead_letters AS d
      SET state = 'redriven', redriven_as = d.execution_id, resolved_by = %(actor)s, resolved_at = clock_timestamp()
     FROM again AS a
-   WHERE d.execution_id = a.execution_id AND a.state = 'queued' AND d.state = 'open'
+   WHERE d.execution_id = a.execution_id AND a.state = 'queued'
+     AND d.state IS NOT DISTINCT FROM 'open'  -- by the execution, not by way of all letters that are open
 )
 SELECT uuid_send(execution_id), state FROM again

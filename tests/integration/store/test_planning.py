@@ -18,7 +18,6 @@ from shardwheel.store.jobs import create_jobs
 from shardwheel.store.planning import plan_anew, plan_by_key
 from shardwheel.store.requests import trigger_job
 from shardwheel.store.settle import settle
-from shardwheel.store.sql import sql
 from shardwheel.wire import FORMAT_VERSION, Fire, FireKind
 from tests.integration.store.gate import result_of
 
@@ -32,7 +31,6 @@ SEEN = """
 SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables
  WHERE relname ~ '^(jobs|executions.*|dag_(tasks|edges|runs|counters|versions))$' AND seq_tup_read > 0"""
 MODE = "SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin')"
-WIDE = 300
 
 
 @pytest.fixture
@@ -43,10 +41,6 @@ def conn(migrated_database: str) -> Iterator[Connection]:
 
 def chain(length: int) -> list[dict[str, Any]]:
     return [{"key": f"t{n}", "task": "work", "depends_on": [f"t{n - 1}"] if n else []} for n in range(length)]
-
-
-def children(of: str, count: int) -> list[dict[str, Any]]:
-    return [{"key": f"{of}.{n}", "task": "work", "depends_on": [of]} for n in range(count)]
 
 
 def start(conn: Connection, tasks: Sequence[dict[str, Any]]) -> None:
@@ -103,15 +97,6 @@ def test_a_plan_from_when_the_tables_were_small_goes_through_none_of_them_later(
     assert conn.execute(SEEN).fetchall() == []
 
 
-def test_a_root_of_many_children_costs_no_square_of_them(migrated_database: str) -> None:
-    with Explaining.connect(migrated_database) as conn:
-        start(conn, [{"key": "root", "task": "work"}, *children("root", WIDE)])
-        settled(conn, claim_waiting(conn))
-        (plan,) = conn.plans
-        assert len(claim_waiting(conn)) == WIDE
-    assert max(gone_through(plan)) <= 4 * WIDE
-
-
 def test_what_joins_many_with_many_can_be_planned_anew(conn: Connection) -> None:
     plan_by_key(conn)
     by_key = conn.execute(MODE).fetchone()
@@ -120,24 +105,3 @@ def test_what_joins_many_with_many_can_be_planned_anew(conn: Connection) -> None
     conn.commit()
     assert (by_key, anew) == (("force_generic_plan", "off"), ("auto", "on"))
     assert conn.execute(MODE).fetchone() == ("auto", "on")
-
-
-class Explaining(psycopg.Connection[Any]):
-    """Keeps the plan of what takes counters down."""
-
-    plans: list[dict[str, Any]]
-
-    def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
-        if query == sql("dag_count_down"):
-            with self.transaction(force_rollback=True):
-                explained = super().execute(b"EXPLAIN (ANALYZE, FORMAT JSON) " + query, params).fetchone()
-            assert explained is not None
-            self.plans = [explained[0][0]["Plan"]]
-        return super().execute(query, params, **options)
-
-
-def gone_through(plan: dict[str, Any]) -> Iterator[float]:
-    """Of each node, how many rows it had in hand."""
-    yield plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Join Filter", 0))
-    for part in plan.get("Plans", ()):
-        yield from gone_through(part)
