@@ -155,6 +155,7 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(posting: JobPosting) -> None:
+    parse_duration(posting.catchup_window, "catchup_window")
     backoff = posting.backoff
     ranges: tuple[tuple[str, float, float, float], ...] = (
         ("timeout_s", posting.timeout_s, 0.001, LONGEST_TIMEOUT_S),
