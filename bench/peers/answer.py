@@ -31,10 +31,8 @@ def rows_of(report: Report) -> list[list[object]]:
 
 
 def shown(entry: dict[str, Any], name: str) -> str:
-    """A figure; "can't" if the reason says so; a dash if it was not asked for."""
+    """A figure, with whether it was done; "can't" if the reason says so; a dash if it was not asked for."""
     value = entry.get(name)
-    if value is not None:
-        return figure(value)
     row = {
         "fire_per_s": "herd",
         "lateness_p99_ms": "pace",
@@ -43,6 +41,8 @@ def shown(entry: dict[str, Any], name: str) -> str:
         "e2e_recurring_per_s": "repeated",
     }[name]
     reasons = [why for what, why in entry["cannot"].items() if what.split()[0] == row]
+    if value is not None:
+        return f"{figure(value)}, not finished" if reasons else figure(value)
     if not reasons:
         return "–"
     return "not finished" if "did not finish" in reasons[0] else "can't"

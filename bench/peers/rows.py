@@ -1,6 +1,7 @@
 """The rows of `bench peers`: how each piece of work is given to a peer, and what is measured of it.
 
-Each row has a fresh database and a limit. Whatever is not over by then is told as far as it got.
+Each row has a fresh database and a limit. Whatever is not over by then is told as far as it got, and counts
+as fast as it was until then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from shardwheel.bench.measure import resident_bytes
 from shardwheel.bench.peers.host import Host
@@ -39,7 +40,12 @@ Item = TypeVar("Item")
 
 
 class UnfinishedError(Exception):
-    """The limit has passed: the message says how far it got."""
+    """The limit has passed: the message says how far it got, and the rate at which jobs had started, if they
+    had."""
+
+    def __init__(self, message: str, started_per_s: float | None = None) -> None:
+        super().__init__(message)
+        self.started_per_s = started_per_s
 
 
 class Run:
@@ -68,7 +74,7 @@ class Run:
             self._peer.create()
             return rows[row]()
         except UnfinishedError as told:
-            return {"unfinished": str(told)}
+            return {"unfinished": str(told), "started_per_s": told.started_per_s}
         except TimeoutError:
             return {"unfinished": f"did not finish within {self._size.limit_s:g} s"}
         finally:
@@ -236,16 +242,23 @@ class Run:
     ) -> list[tuple[int, float]]:
         """Until so many different jobs have started since then; (number, moment) of those."""
         until_s = self._deadline_s if limit_s is None else time.monotonic() + limit_s
-        starts: list[tuple[int, float]] = []
         while True:
             noted = count_notes(self._notes)
             if noted >= count:
-                starts = [one for one in read_notes(self._notes) if one[0] < _WARM and one[1] >= from_s - 1]
+                starts = self._starts(from_s)
                 if len({number for number, _ in starts}) >= count:
                     return starts
             if time.monotonic() > until_s:
-                raise UnfinishedError(unfinished(self._size.limit_s, min(noted, count), count, "started"))
+                self._give_up(count, from_s)
             time.sleep(_LOOK_S if noted < count else 10 * _LOOK_S)
+
+    def _starts(self, from_s: float) -> list[tuple[int, float]]:
+        return [one for one in read_notes(self._notes) if one[0] < _WARM and one[1] >= from_s - 1]
+
+    def _give_up(self, count: int, from_s: float) -> NoReturn:
+        started, past_s = len({number for number, _ in self._starts(from_s)}), time.time() - from_s
+        told = unfinished(self._size.limit_s, started, count, "started")
+        raise UnfinishedError(told, round(started / past_s, 1) if past_s > 0 else None)
 
     def _await_recorded(self) -> float:
         last_s = max(at_s for _, at_s in read_notes(self._notes))

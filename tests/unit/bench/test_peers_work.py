@@ -111,27 +111,31 @@ def test_an_entry_has_the_fields_of_the_contract_and_says_what_it_can_not() -> N
             "recurring 10": {"load_s": 1.0, "restart_s": 2.0},
             "recurring 100": {"unfinished": "did not finish within 5 s: 3 of 100 loaded"},
             "once": {"per_s": 99.0},
-            "repeated": {"unfinished": "did not finish within 5 s"},
+            "repeated": {"unfinished": "did not finish within 5 s: 40 of 99 started", "started_per_s": 8.0},
         }
     )
     assert_contract("peers", [entry])
     assert entry["fire_per_s"] is None
     assert (entry["lateness_p99_ms"], entry["e2e_per_s"], entry["restart_s"]) == (7.5, 99.0, 2.0)
+    assert entry["e2e_recurring_per_s"] == 8.0
     assert entry["recurring"] == {"10": {"load_s": 1.0, "restart_s": 2.0}, "100": None}
     assert entry["cannot"] == {
         "herd": "no",
         "recurring 100": "did not finish within 5 s: 3 of 100 loaded",
         "recurring 1000": "not tried: 100 were too many",
-        "repeated": "did not finish within 5 s",
+        "repeated": "did not finish within 5 s: 40 of 99 started",
     }
 
 
 def test_the_table_tells_cannot_from_not_finished_and_from_not_asked() -> None:
-    entry = {"cannot": {"herd": "no", "pace": "did not finish within 5 s"}, "e2e_per_s": 12_345.6}
+    late = "did not finish within 5 s"
+    cannot = {"herd": "no", "pace": late, "repeated": late}
+    entry = {"cannot": cannot, "e2e_per_s": 12_345.6, "e2e_recurring_per_s": 85.0}
     assert answer.shown(entry, "fire_per_s") == "can't"
     assert answer.shown(entry, "lateness_p99_ms") == "not finished"
     assert answer.shown(entry, "restart_s") == "–"
     assert answer.shown(entry, "e2e_per_s") == "12,346"
+    assert answer.shown(entry, "e2e_recurring_per_s") == "85, not finished"
 
 
 def test_ratios_say_how_many_times_we_are_ahead() -> None:
