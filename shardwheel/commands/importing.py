@@ -134,13 +134,23 @@ def _made(at: Terminal, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All or none of a thousand; the same entry again is the same job, for a day."""
     made: list[dict[str, Any]] = []
     for begin in range(0, len(jobs), MOST_AT_ONCE):
-        keyed = [job | {"idempotency_key": _key(job)} for job in jobs[begin : begin + MOST_AT_ONCE]]
-        made += at.api.make_all(keyed)
+        made += stored(at, jobs[begin : begin + MOST_AT_ONCE])
     return made
 
 
-def _key(job: dict[str, Any]) -> str:
-    return f"import-{blake2b(msgspec.json.encode(job, order='deterministic'), digest_size=12).hexdigest()}"
+def stored(at: Terminal, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One that was imported and deleted since is made anew: its key, too, is the same each time."""
+    made = at.api.make_all([_keyed(job, "") for job in jobs])
+    while gone := [number for number, one in enumerate(made) if one["state"] == "deleted"]:
+        again = at.api.make_all([_keyed(jobs[number], made[number]["id"]) for number in gone])
+        for number, one in zip(gone, again, strict=True):
+            made[number] = one
+    return made
+
+
+def _keyed(job: dict[str, Any], deleted_id: str) -> dict[str, Any]:
+    content = msgspec.json.encode([job, deleted_id] if deleted_id else job, order="deterministic")
+    return job | {"idempotency_key": f"import-{blake2b(content, digest_size=12).hexdigest()}"}
 
 
 def _print(at: Terminal, found: list[Imported], made: list[dict[str, Any]], dry_run: bool) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import yaml
 
+from shardwheel.commands.importing import stored
 from shardwheel.commands.job_times import shown
+from shardwheel.commands.verbs import Terminal
 from tests.unit.commands.conftest import Shardctl
 
 CRONTAB = "CRON_TZ=UTC\n0 9 * * 1-5 report --daily\n@reboot serve\n"
@@ -27,6 +31,36 @@ def test_without_it_all_are_made_in_one_request(shardctl: Shardctl) -> None:
     assert len(answer.value["created"]) == 1 and answer.value["refused"][0]["source"] == "line 3"
     (asked,) = shardctl.api.asked
     assert asked.route == "POST /jobs:batch" and asked.body[0]["idempotency_key"].startswith("import-")
+
+
+class Keeping:
+    """An API that keeps its word about keys, however its jobs fare."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, dict[str, Any]] = {}
+
+    def make_all(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for job in jobs:
+            made = job | {"id": f"job {len(self.by_key)}", "state": "active"}
+            self.by_key.setdefault(job["idempotency_key"], made)
+        return [self.by_key[job["idempotency_key"]] for job in jobs]
+
+    def live(self) -> list[str]:
+        return [job["name"] for job in self.by_key.values() if job["state"] != "deleted"]
+
+
+def test_what_was_deleted_since_is_made_anew_and_once() -> None:
+    api = Keeping()
+    at = cast(Terminal, SimpleNamespace(api=api))
+    jobs = [{"name": name, "task": "t", "cron": "@daily"} for name in "abc"]
+    assert stored(at, jobs) == stored(at, jobs) and api.live() == ["a", "b", "c"]
+    for _ in range(2):
+        deleted = stored(at, jobs)[1]
+        deleted["state"] = "deleted"
+        for _ in range(2):
+            made = stored(at, jobs)
+            assert [job["name"] for job in made] == ["a", "b", "c"] and made[1]["state"] == "active"
+            assert sorted(api.live()) == ["a", "b", "c"]
 
 
 def test_as_yaml_it_is_a_file_for_apply(shardctl: Shardctl, tmp_path: Path) -> None:
