@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -78,3 +79,9 @@ def test_what_the_api_answers_is_read(name: str) -> None:
 def test_every_call_says_what_it_does() -> None:
     assert all((inspect.getdoc(description) or "").endswith(".") for description in described().values())
     assert Client("http://x").get_job.__doc__ == "A job as it stands."
+
+
+def test_the_page_names_every_call() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "client.md").read_text()
+    named = set(re.findall(r"`(\w+)", page))
+    assert described().keys() - named == set()
