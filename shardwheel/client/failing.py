@@ -71,15 +71,18 @@ def failure_of(reply: Reply | Lost, *, reads: bool = False) -> Failure | None:
 def _of_lost(lost: Lost, *, maybe_done: bool) -> Failure:
     """Out of reach, or gone silent after it may have heard us."""
     what = "did not answer" if lost.maybe_sent else "is out of reach"
-    doubt = "; it may have been done: look before you repeat it" if maybe_done else ""
+    remedy = "see that it is up, and that its address is right"
+    if maybe_done:
+        remedy = "it may have been done: look before you repeat it"
     reason = str(lost.error) or type(lost.error).__name__
-    error = UnavailableError(f"the API {what} ({reason}){doubt}", maybe_applied=maybe_done)
+    error = UnavailableError(f"the API {what} ({reason}); {remedy}", maybe_applied=maybe_done)
     return Failure(error, True, maybe_done)
 
 
 def _of_stranger(reply: Reply) -> Failure:
     if reply.status in (502, 503, 504):
-        error = UnavailableError(f"something before the API answered {reply.status}", maybe_applied=True)
+        problem = f"something before the API answered {reply.status}; see whether the API behind it is up"
+        error = UnavailableError(problem, maybe_applied=True)
         return Failure(error, True, True, _seconds(reply.retry_after))
     if reply.status == 429:
         stay_away_s = _seconds(reply.retry_after)

@@ -59,9 +59,7 @@ class Api:
             if error.__cause__ is None:
                 raise
             # Nobody answered: then it matters where that was.
-            where = (
-                f"{self.reach.url}, from {self.reach.where}; is it up, and is that right? See shardctl doctor"
-            )
+            where = f"{self.reach.url}, from {self.reach.where}; shardctl doctor looks at it"
             raise UnavailableError(f"{error}: {where}", maybe_applied=error.maybe_applied) from error
 
     def pages(self, path: str, *ids: str, **query: Any) -> Iterator[dict[str, Any]]:
