@@ -34,7 +34,7 @@ async def partitions(ask: Ask) -> Reply:
 async def pools(ask: Ask) -> Reply:
     """Side by side: each waits for Kafka."""
     names = sorted(Pool)
-    lags = await asyncio.gather(*(asyncio.to_thread(ask.desk.lag, name) for name in names))
+    lags = await asyncio.gather(*(ask.desk.lags.of(name) for name in names))
     return sliced(ask, [{"id": name, "lag": lag} for name, lag in zip(names, lags, strict=True)], str)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from shardwheel.api.doors import ShardDoors
 from shardwheel.api.gather import Gather
+from shardwheel.api.lags import Lags
 from shardwheel.api.quotas import Quotas
 from shardwheel.api.remembered import Remembered
 from shardwheel.api.telling import Telling
@@ -65,8 +66,7 @@ def unknown_lag(pool: str) -> int | None:
 class Desk(NamedTuple):
     """`poke` tells the owners of partitions that something changed: a hint, it never waits. `look` gives the
     cluster as it was a moment ago, or None when nobody knows. `is_stopping`: no new work, please.
-    `callbacks`: where a job's callback_url may lead. `lag`: how much of a pool waits in Kafka, if that is
-    known; it waits for Kafka, so it is asked from a thread."""
+    `callbacks`: where a job's callback_url may lead."""
 
     pool: TenantPool
     creations: Gather[Wish, Found]
@@ -82,8 +82,8 @@ class Desk(NamedTuple):
     telling: Telling
     quotas: Quotas
     turns: Turns
+    lags: Lags
     callbacks: CallbackRules = STRICT
-    lag: Callable[[str], int | None] = unknown_lag
 
     async def much(
         self, tenant: str, fn: Callable[Concatenate[Connection, str, P], T], *args: P.args, **kwargs: P.kwargs
@@ -112,6 +112,7 @@ def open_desk(
     door_tls: DoorTls = PLAIN_DOORS,
     lag: Callable[[str], int | None] = unknown_lag,
 ) -> Desk:
+    """`lag`: how much of a pool waits in Kafka, if that is known; it may wait for Kafka."""
     creations, readings = Gather(pool, create_all, pause_s=COMMIT_PAUSE_S), Gather(pool, read_jobs)
     executions = Gather(pool, read_executions)
     doors, telling = ShardDoors(door_tls), Telling(pool, look, is_stopping)
@@ -131,6 +132,6 @@ def open_desk(
         telling=telling,
         quotas=Quotas(pool, usual_quota, time.monotonic),
         turns=Turns(),
+        lags=Lags(lag, time.monotonic),
         callbacks=callbacks,
-        lag=lag,
     )

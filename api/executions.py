@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from shardwheel.api import bodies, examples, views
@@ -70,7 +69,7 @@ async def _facts(ask: Ask) -> Facts:
         holder = view.owners.get(facts.job.partition)
         facts = facts.owned_by(None if holder is None else holder.shard_id)
     if facts.is_published:
-        facts = facts._replace(pool_lag=await asyncio.to_thread(ask.desk.lag, facts.job.pool))
+        facts = facts._replace(pool_lag=await ask.desk.lags.of(facts.job.pool))
     return facts
 
 

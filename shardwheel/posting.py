@@ -38,6 +38,7 @@ _POLICY_FIELDS = frozenset({"misfire", "misfire_grace_s", "catchup_window", "ove
 # What a job with parents can't have: it runs when they are over, once in each run of theirs.
 SCHEDULE_FIELDS = TIMING_FIELDS - {"parents"} | _POLICY_FIELDS
 MOST_PARENTS = 1_000
+_USUAL_WINDOW = "1h"
 
 
 class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,7 +67,7 @@ class JobPosting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     backoff: Backoff = Backoff()
     misfire: Literal["fire_all", "fire_last", "skip"] = "fire_last"
     misfire_grace_s: float = 60.0
-    catchup_window: Any = "1h"
+    catchup_window: Any = _USUAL_WINDOW
     overlap: Literal["allow", "skip", "queue"] = "allow"
     not_after_s: float | None = None
     idempotency_key: str | None = None
@@ -155,7 +156,8 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(posting: JobPosting) -> None:
-    parse_duration(posting.catchup_window, "catchup_window")
+    if posting.catchup_window != _USUAL_WINDOW:
+        parse_duration(posting.catchup_window, "catchup_window")
     backoff = posting.backoff
     ranges: tuple[tuple[str, float, float, float], ...] = (
         ("timeout_s", posting.timeout_s, 0.001, LONGEST_TIMEOUT_S),

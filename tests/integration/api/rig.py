@@ -14,7 +14,7 @@ import psycopg
 
 from shardwheel.api.app import PREFIX, ROUTES, make_app
 from shardwheel.api.auth import Gatekeeper
-from shardwheel.api.desk import open_desk
+from shardwheel.api.desk import open_desk, unknown_lag
 from shardwheel.api.server import open_socket, uvicorn_for
 from shardwheel.commands.api_steering import CoordinatorSteering
 from shardwheel.dag_run import Ended
@@ -204,7 +204,7 @@ class Rig:
 
 
 @contextmanager
-def served(dsn: str) -> Iterator[Rig]:
+def served(dsn: str, lag: Callable[[str], int | None] = unknown_lag) -> Iterator[Rig]:
     listener = open_socket("127.0.0.1", 0)
     cluster = Cluster()
     rig = Rig(dsn, f"http://{address_of_socket(listener)}", cluster)
@@ -216,6 +216,7 @@ def served(dsn: str) -> Iterator[Rig]:
         steering=CoordinatorSteering(cluster.errand),
         health=Health(),
         is_stopping=lambda: False,
+        lag=lag,
     )
     verifier = Verifier("HS256", "shardwheel", "shardwheel")
     app = make_app(desk, Gatekeeper(verifier, secret_keys([SECRET]), now_s=time.time))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,8 @@ import pytest
 
 from shardwheel.api import app, crowd, limits, patience, turns
 from shardwheel.api.app import PREFIX
-from tests.integration.api.rig import Rig, token
+from shardwheel.job import Pool
+from tests.integration.api.rig import Rig, served, token
 
 pytestmark = pytest.mark.servers
 PATIENCE_S = 60.0
@@ -186,3 +188,25 @@ def test_slow_lists_leave_room_for_who_stores_a_job(api: Rig) -> None:
         assert not any(one.done() for one in lists)
         conn.rollback()
         assert [one.result(PATIENCE_S).status_code for one in lists] == [200] * 8
+
+
+def test_who_waits_for_kafka_keeps_no_large_batch_waiting(api: Rig) -> None:
+    go_on, held = threading.Event(), threading.Semaphore(0)
+
+    def lag(pool: str) -> int:
+        held.release()
+        assert go_on.wait(PATIENCE_S)
+        return 7
+
+    jobs = [{"task": "work", "params": {"x": "y" * 1_000}}] * 100
+    with ThreadPoolExecutor(8) as threads, served(api.dsn, lag) as rig:
+        try:
+            asked = [threads.submit(rig.call, "GET", "/pools") for _ in range(8)]
+            for _ in Pool:
+                assert held.acquire(timeout=PATIENCE_S)
+            assert rig.call("POST", "/jobs:batch", jobs, tenant="quick").status_code == 201
+            assert not any(one.done() for one in asked)
+        finally:
+            go_on.set()
+        lags = [item["lag"] for one in asked for item in one.result(PATIENCE_S).json()["items"]]
+        assert lags == [7] * 8 * len(Pool)
