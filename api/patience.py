@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
+import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shardwheel.api import crowd
@@ -24,6 +26,15 @@ REST_LIMIT_S = 10.0
 TAKE_LIMIT_S = 10.0
 TAKE_LEAST_BYTES = 65_536
 NO_HTTP = Refusal(400, "invalid", "this is not HTTP/1.1; send a well-formed request")
+
+
+class PatientLoop(uvloop.Loop):
+    """A client that connects and does not shake hands has no protocol yet that could lose its patience."""
+
+    async def create_server(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("ssl") is not None:
+            kwargs |= dict.fromkeys(("ssl_handshake_timeout", "ssl_shutdown_timeout"), HEAD_LIMIT_S)
+        return await super().create_server(*args, **kwargs)
 
 
 class Wait:

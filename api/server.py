@@ -50,7 +50,7 @@ def uvicorn_for(app: App, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
     """No WebSockets, no life cycle, no log of its own: the service has those that it wants."""
     config = uvicorn.Config(
         app,
-        loop="uvloop",
+        loop="shardwheel.api.patience:PatientLoop",
         http=PatientProtocol,
         ws="none",
         lifespan="off",

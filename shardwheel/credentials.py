@@ -24,11 +24,16 @@ _ENDINGS: Final = (
 _WHOLE: Final = "authorization"
 _FORMS: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[0-9A-Za-z]{36}"
-    r"|\bxox[abprs]-[0-9A-Za-z-]{10,}"
     r"|(?<![0-9A-Za-z_-])eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+"
-    r"|\b[a-z][a-z0-9+.-]{0,20}://[^/\s:@]{1,256}:[^/\s:@]{1,256}@"
+    # One look for where a word begins, for all of them.
+    r"|\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|AIza[0-9A-Za-z_-]{35}"
+    r"|gh[pousr]_[0-9A-Za-z]{36}"
+    r"|github_pat_\w{22}"
+    r"|glpat-[0-9A-Za-z_-]{20}"
+    r"|[rs]k_live_[0-9A-Za-z]{16}"
+    r"|xox[abprs]-[0-9A-Za-z-]{10,}"
+    r"|[a-z][a-z0-9+.-]{0,20}://[^/\s:@]{1,256}:[^/\s:@]{1,256}@)"
 )
 _JOINTS: Final = str.maketrans("", "", "_- ")
 _WORTH_A_LOOK: Final = (str, dict, list)

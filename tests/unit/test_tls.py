@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -22,6 +23,7 @@ from litestar.types import Receive, Scope, Send
 from trio.testing import trio_test
 
 from shardwheel.alerts.doors import HttpDoors
+from shardwheel.api import patience
 from shardwheel.api.keyring import read_keys
 from shardwheel.api.server import DRAIN_LIMIT_S, open_socket, uvicorn_for
 from shardwheel.commands.calling import Api
@@ -74,6 +76,23 @@ def test_a_client_that_idles_does_not_hold_up_the_end() -> None:
         server.should_exit = True
         thread.join(DRAIN_LIMIT_S / 2)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00"], ids=["nothing", "half a greeting"])
+def test_a_client_that_never_shakes_hands_is_hung_up_on(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no protocol yet, so nothing else of ours would look after it: uvloop waits a minute."""
+    monkeypatch.setattr(patience, "HEAD_LIMIT_S", 0.05)
+    listener = open_socket("127.0.0.1", 0)
+    server = uvicorn_for(hello, server_context(CERT, KEY))
+    thread = threading.Thread(target=server.run, args=[[listener]])
+    thread.start()
+    try:
+        with socket.create_connection(listener.getsockname(), timeout=30) as connection:
+            connection.sendall(said)
+            assert connection.recv(1) == b""
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="module")
