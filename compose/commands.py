@@ -14,7 +14,7 @@ import typer
 from shardwheel.compose.follow import follow
 from shardwheel.compose.stack import Stack, default_folder, last_stack, require_stack
 from shardwheel.errors import NotFoundError, ShardwheelError
-from shardwheel.output import Format, FormatOption, print_rows
+from shardwheel.output import Format, FormatOption, print_rows, print_thing
 from shardwheel.settings import Settings, load_settings, settings_file
 
 app = typer.Typer(add_completion=False)
@@ -76,7 +76,7 @@ def status(context: typer.Context, data: DataOption = None, output: FormatOption
 
 
 @app.command()
-def stop(context: typer.Context, data: DataOption = None) -> None:
+def stop(context: typer.Context, data: DataOption = None, output: FormatOption = Format.table) -> None:
     """Stop the running stack: services first, then servers. Returns when all of it is gone.
 
     Example: shardctl dev stop --data /tmp/second
@@ -86,7 +86,10 @@ def stop(context: typer.Context, data: DataOption = None) -> None:
         raise ShardwheelError(
             f"the stack on {stack.data} did not stop within {STOP_LIMIT_S:g} s; it was killed"
         )
-    typer.echo(f"The stack on {stack.data} is stopped.")
+    if output is Format.table:
+        typer.echo(f"The stack on {stack.data} is stopped.")
+    else:
+        print_thing({"data": str(stack.data), "state": "stopped"}, output)
 
 
 def _end_supervisor(stack: Stack) -> bool:
@@ -112,6 +115,7 @@ def restart(
     context: typer.Context,
     role: Annotated[str, typer.Argument(help="A service's role (worker) or one process's id (shard-2).")],
     data: DataOption = None,
+    output: FormatOption = Format.table,
 ) -> None:
     """Let services of the running stack begin anew: workers then have your handlers as they are now.
 
@@ -124,7 +128,10 @@ def restart(
 
     folder = _folder(context, data)
     back = restart_services(lambda: require_stack(folder), role, STOP_LIMIT_S)
-    typer.echo(f"Started again: {', '.join(back)}.")
+    if output is Format.table:
+        typer.echo(f"Started again: {', '.join(back)}.")
+    else:
+        print_thing({"restarted": back}, output)
 
 
 @app.command()

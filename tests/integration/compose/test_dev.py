@@ -162,7 +162,8 @@ def test_the_life_of_a_stack(start: Callable[..., Dev], tmp_path: Path) -> None:
     assert [row.role for row in beside.processes] == ["supervisor", "etcd", "results", "api", "alerts"]
     assert beside.settings["etcd_endpoints"] != stack.settings["etcd_endpoints"]
     theirs = everyone(beside)
-    assert shardctl("dev", "stop", "--data", str(second.data)).returncode == 0
+    stopped = shardctl("dev", "stop", "--data", str(second.data), "-o", "json")
+    assert msgspec.json.decode(stopped.stdout) == {"data": str(second.data), "state": "stopped"}
     assert second.process.wait(LIMIT_S) == 0
     assert not any(process.alive(pid) for pid in theirs)
 

@@ -98,8 +98,8 @@ FILES = {
 # What has no answer of its own, or one that a golden file could not hold; and who looks at it.
 ELSEWHERE = {
     "runs until it is stopped": "dev|shard|worker|results|api|alerts",
-    "prints text": "dev logs|dev restart|dev stop",
-    "is of this machine: test_reach, test_doctor_api": "dev status|doctor",
+    "prints text": "dev logs",
+    "is of this machine: test_reach, test_doctor_api": "dev status|dev restart|dev stop|doctor",
     "is of this moment: test_importing": "top",
     "is another one each time: tests/unit/test_tokens": "token create",
     "asks PostgreSQL itself: tests/integration": "migrate|rebase|replay",

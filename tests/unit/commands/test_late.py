@@ -102,6 +102,17 @@ def test_a_help_has_an_example_that_begins_with_the_command(path: str) -> None:
     assert path in examples
 
 
+SERVICES = ("dev", "shard", "worker", "results", "api", "alerts")
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_every_answer_comes_as_json_and_yaml_too(path: str) -> None:
+    """Services run on, logs are lines, and a benchmark has its `--json`."""
+    name = path.removeprefix("shardctl ")
+    if name not in (*SERVICES, "dev logs") and not name.startswith("bench "):
+        assert [one.name for one in EVERY[path].params if "-o" in one.opts] == ["output"]
+
+
 def test_no_help_loses_a_word() -> None:
     """Words in brackets would be taken for colours, and vanish."""
     texts = [command.help or "" for command in EVERY.values()]

@@ -139,6 +139,19 @@ def test_what_stands_before_dev_holds_for_its_verbs(two_stacks: Path, shardctl: 
         assert [row["address"] for row in answer.value] == ["other:1"]
 
 
+def test_what_is_restarted_and_stopped_is_told_to_scripts_too(
+    two_stacks: Path, shardctl: Shardctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardwheel.compose.restart.restart_services", lambda *_: ["worker-short-1"])
+    monkeypatch.setattr("shardwheel.compose.commands._end_supervisor", lambda _: True)
+    for line, value in (
+        ("dev restart worker", {"restarted": ["worker-short-1"]}),
+        ("dev stop", {"data": str(two_stacks), "state": "stopped"}),
+    ):
+        assert shardctl(*line.split(), "--data", str(two_stacks), "-o", "json").value == value
+        assert shardctl("-o", "json", *line.split(), "--data", str(two_stacks)).value == value
+
+
 def test_what_names_a_cluster_are_settings() -> None:
     assert set(NAMES_A_CLUSTER) <= set(Settings.__struct_fields__)
 
