@@ -72,6 +72,10 @@ def job_of(given: Mapping[str, Any], zone: str | None) -> tuple[dict[str, Any], 
     trigger, fields = _trigger(given)
     notes: list[str] = []
     times = times_of(trigger, fields, zone, notes)
+    if given.get("next_run_time", False) is None:
+        raise UnreadableError("is added paused (next_run_time=None); create it here by hand, and pause it")
+    if "next_run_time" in given:
+        notes.append("next_run_time: it runs when its schedule says; for a run at once: shardctl job trigger")
     job = {"task": str(given["func"]).replace(":", "."), "params": _params(given), **times}
     job["name"] = given.get("id") or given.get("name") or job["task"]
     return job | policies_of(given, notes), notes

@@ -21,6 +21,7 @@ _SCHEDULES = ("beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE")
 _ZONES = ("timezone", "CELERY_TIMEZONE")
 _WORD = re.compile("[A-Za-z]+")
 _CRONTAB = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
+_KNOWN = ("task", "schedule", "args", "kwargs", "options", "relative", "enabled")
 _NOT_HERE = {
     "queue": "pools are chosen by `pool`: short, medium or long",
     "routing_key": "pools are chosen by `pool`",
@@ -96,7 +97,8 @@ def _periodic(source: Source, entries: Entries, node: ast.Call, zone: str) -> No
             raise UnreadableError("args and kwargs are given beside its signature; write them as task.s(…)")
         fields = {"task": signature.path.rpartition(".")[0], "schedule": schedule}
         fields |= {"args": list(signature.args), "kwargs": signature.kwargs}
-        fields["options"] = {key: call.kwargs[key] for key in ("expires", "queue") if key in call.kwargs}
+        named = ("schedule", "sig", "name")
+        fields["options"] = {key: value for key, value in call.kwargs.items() if key not in named}
         job, notes = job_of(str(call.kwargs.get("name") or fields["task"]), fields, zone)
         entries.take(where, job, [*notes, f"its task is named as in the file: {fields['task']}"])
     except UsageError as error:
@@ -105,6 +107,8 @@ def _periodic(source: Source, entries: Entries, node: ast.Call, zone: str) -> No
 
 def job_of(name: str, fields: Mapping[str, Any], zone: str) -> tuple[dict[str, Any], list[str]]:
     """An entry of a beat schedule as a job."""
+    if fields.get("enabled") is False:
+        raise UnreadableError("is disabled; enable it there first, or create it here by hand")
     times, notes = times_of(fields["schedule"], zone)
     job = {"task": fields["task"], "name": name, "params": params_of(fields), **times}
     options = fields.get("options") or {}
@@ -113,6 +117,9 @@ def job_of(name: str, fields: Mapping[str, Any], zone: str) -> tuple[dict[str, A
     if (expires := options.get("expires")) is not None:
         job["not_after_s"] = _seconds(expires, "expires")
     notes += [f"{key}={options[key]}: {why}" for key, why in _NOT_HERE.items() if options.get(key)]
+    others = {key: value for key, value in options.items() if key not in ("expires", *_NOT_HERE)}
+    others |= {key: value for key, value in fields.items() if key not in _KNOWN}
+    notes += [f"{key}={value}: has no counterpart here" for key, value in others.items() if value is not None]
     if fields.get("relative"):
         notes.append("relative: an interval counts from the job's creation here")
     return job, notes

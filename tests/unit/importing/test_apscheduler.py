@@ -143,6 +143,16 @@ def test_a_grace_of_less_than_ours_is_kept_and_a_longer_one_is_a_window() -> Non
     assert "misfire_grace_time" in str(odd.refused)
 
 
+def test_a_job_that_is_added_paused_is_not_made_and_one_to_run_at_once_says_how() -> None:
+    file = """
+s.add_job(poll, 'interval', hours=1, next_run_time=None)
+s.add_job(poll, 'interval', hours=1, next_run_time=datetime.now())
+"""
+    paused, at_once = read_apscheduler(file, "jobs.py", None, NOW_MS)
+    assert "is added paused" in str(paused.refused)
+    assert at_once.job is not None and "shardctl job trigger" in at_once.notes[0]
+
+
 def test_a_zone_that_is_named_there_holds() -> None:
     """`--time-zone` is of entries that name none."""
     named = "s = BlockingScheduler(timezone='Europe/Paris')\n"

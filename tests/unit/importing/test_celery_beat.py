@@ -113,6 +113,24 @@ app.add_periodic_task(10.0, poll.s(), kwargs={"also": "lost"})
     assert ["write them as task.s(" in str(one.refused) for one in lost] == [True, True]
 
 
+def test_nothing_that_an_entry_says_is_lost_in_silence() -> None:
+    file = """
+beat_schedule = {
+    "timed": {"task": "t", "schedule": 10, "options": {"time_limit": 30, "link": None}, "tenant": "acme"},
+    "off": {"task": "t", "schedule": 10, "enabled": False},
+}
+app.add_periodic_task(10.0, poll.s(), expires=5, headers={"a": 1})
+"""
+    timed, off, periodic = read_celery_beat(file, "celery.py", "UTC", NOW_MS)
+    assert timed.job is not None and timed.notes == (
+        "time_limit=30: has no counterpart here",
+        "tenant=acme: has no counterpart here",
+    )
+    assert "is disabled" in str(off.refused)
+    assert periodic.job is not None and periodic.job["not_after_s"] == 5
+    assert "headers={'a': 1}: has no counterpart here" in periodic.notes
+
+
 def test_a_dump_of_django_celery_beat() -> None:
     def row(model: str, pk: int, **fields: Any) -> dict[str, Any]:
         return {"model": f"django_celery_beat.{model}", "pk": pk, "fields": fields}
