@@ -35,6 +35,9 @@ from shardwheel.ports import Record, TopicPartition
 # `poll` goes on waiting for a record after it has served the confirmation: so ask in short waits, that grow.
 FIRST_CONFIRM_POLL_S = 0.001
 CONFIRM_POLL_S = 0.05
+# For a lone record the broker's part in a commit is as much work as its way to us: so those that nobody waits
+# for follow each other at this distance.
+COMMITS_APART_S = 0.05
 UNANSWERED_S = 60.0
 CLOSE_LIMIT_S = 10.0
 FIRST_REJOIN_S = 5.0
@@ -54,7 +57,7 @@ class KafkaConsumer:
         self._limit_s = limit_s
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._commits = Commits()
-        self._next_commit_at = 0.0
+        self._next_commit_at = self._asked_at = 0.0
         self._ahead: deque[Record] = deque()
         self._gaps: frozenset[TopicPartition] = frozenset()
         self._pause_wanted = self._paused = self._closed = False
@@ -124,7 +127,7 @@ class KafkaConsumer:
             self._keep(self._driver.poll(wait_s))
             return []
         if not self._ahead:
-            self._keep(self._driver.poll(wait_s))
+            self._keep(self._driver.poll(self._until_commit(wait_s)))
         if len(self._ahead) < most:
             for message in self._driver.consume(most - len(self._ahead), 0):
                 self._keep(message)
@@ -137,7 +140,7 @@ class KafkaConsumer:
         give_up_at = time.monotonic() + self._limit_s
         wait_s = FIRST_CONFIRM_POLL_S
         while self._commits.owed:
-            self._ask_for_commit()
+            self._ask_for_commit(apart_s=0)
             self._keep(self._driver.poll(wait_s))
             wait_s = min(2 * wait_s, CONFIRM_POLL_S)
             if time.monotonic() > give_up_at and self._commits.owed:
@@ -145,14 +148,19 @@ class KafkaConsumer:
                     f"Kafka: no confirmation of a commit for {self._limit_s:g} s", maybe_applied=True
                 )
 
-    def _ask_for_commit(self) -> None:
+    def _ask_for_commit(self, apart_s: float = COMMITS_APART_S) -> None:
         """One at a time: of two under way, the older might be stored last. One that was not even answered
         with a failure for a minute is not under way any more."""
         now = time.monotonic()
-        if self._commits.owed and now > self._next_commit_at:
+        if self._commits.owed and now > max(self._next_commit_at, self._asked_at + apart_s):
             offsets = [_Place(*place, offset) for place, offset in self._commits.owed.items()]
             self._driver.commit(offsets=offsets, asynchronous=True)
-            self._next_commit_at = now + UNANSWERED_S
+            self._asked_at, self._next_commit_at = now, now + UNANSWERED_S
+
+    def _until_commit(self, wait_s: float) -> float:
+        """No longer than until what is owed may be asked for."""
+        left_s = max(self._next_commit_at, self._asked_at + COMMITS_APART_S) - time.monotonic()
+        return max(0.001, min(wait_s, left_s)) if self._commits.owed else wait_s
 
     def _rejoin_if_forgotten(self) -> None:
         now = time.monotonic()
@@ -232,4 +240,5 @@ class KafkaConsumer:
         if refused is None:
             self._ask_for_commit()  # What was wanted meanwhile: the poll that serves this may last.
         else:
+            self._asked_at = 0.0
             self._log.warning("a commit is owed", reason=str(refused))

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as Place
 from trio.testing import trio_test
 
 from shardwheel.errors import UnavailableError
-from shardwheel.kafka_consumer import KafkaConsumer
+from shardwheel.kafka_consumer import COMMITS_APART_S, KafkaConsumer
 from shardwheel.ports import Record
 
 
@@ -103,6 +103,17 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> list[FakeDriver]:
     return made
 
 
+class Now:
+    s = 1_000.0
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Now:
+    now = Now()
+    monkeypatch.setattr("shardwheel.kafka_consumer.time.monotonic", lambda: now.s)
+    return now
+
+
 def make_consumer(drivers: list[FakeDriver], limit_s: float = 60) -> tuple[KafkaConsumer, FakeDriver]:
     consumer = KafkaConsumer({}, "group", ["topic"], limit_s=limit_s)
     driver = drivers[-1]
@@ -136,7 +147,7 @@ async def test_a_commit_is_waited_for_in_short_waits_that_grow(drivers: list[Fak
 
 @trio_test
 async def test_what_nobody_waits_for_goes_out_with_the_next_take_and_its_answer_brings_the_rest(
-    drivers: list[FakeDriver],
+    drivers: list[FakeDriver], now: Now
 ) -> None:
     consumer, driver = make_consumer(drivers)
     consumer.commit_soon([record(0, 4)])
@@ -144,8 +155,35 @@ async def test_what_nobody_waits_for_goes_out_with_the_next_take_and_its_answer_
     consumer.commit_soon([record(0, 5)])
     assert await consumer.take(10, 0) == []
     assert [[place.offset for place in asked] for asked in driver.asked] == [[5]]  # One at a time.
+    now.s += COMMITS_APART_S + 0.01
     driver.events.append(lambda: driver.answer())
     assert await consumer.take(10, 0) == []
+    assert [[place.offset for place in asked] for asked in driver.asked] == [[5], [6]]
+
+
+@trio_test
+async def test_commits_that_nobody_waits_for_are_some_way_apart(drivers: list[FakeDriver], now: Now) -> None:
+    consumer, driver = make_consumer(drivers)
+    for offset in range(4, 8):
+        consumer.commit_soon([record(0, offset)])
+        driver.events.append(lambda: driver.answer())
+        assert await consumer.take(10, 0.5) == []
+        now.s += 0.01
+    assert [[place.offset for place in asked] for asked in driver.asked] == [[5]]
+    assert driver.waited_s[0] == 0.5
+    assert max(driver.waited_s[1:]) <= COMMITS_APART_S  # Nor do they wait for a record.
+    now.s += COMMITS_APART_S
+    assert await consumer.take(10, 0.5) == []
+    assert [[place.offset for place in asked] for asked in driver.asked] == [[5], [8]]
+
+
+@trio_test
+async def test_a_commit_that_is_waited_for_keeps_no_distance(drivers: list[FakeDriver], now: Now) -> None:
+    consumer, driver = make_consumer(drivers)
+    for offset in (4, 5):
+        driver.events.append(lambda: driver.answer())
+        await consumer.commit([record(0, offset)])
+        now.s += 0.001
     assert [[place.offset for place in asked] for asked in driver.asked] == [[5], [6]]
 
 
