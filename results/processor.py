@@ -100,19 +100,21 @@ class Processor:
 
     async def _settle_all(self, results: Sequence[Result]) -> None:
         """Settle these in one transaction, or in several: what does not fit into the time that one may take
-        is tried again by halves. Waits as long as the database is away."""
-        most = len(results)
+        is tried again by halves; of one alone its DAG's run is told later, so that what follows there does
+        not hold up all results behind it. Waits as long as the database is away."""
+        most, is_too_much = len(results), False
         while results:
             batch = results[:most]
             try:
-                settled = await self._store.settle(batch, put_off=self._breaker.is_open)
+                put_off = self._breaker.is_open or is_too_much
+                settled = await self._store.settle(batch, put_off=put_off)
             except UnavailableError as error:
                 self._service.health.unwell("settle", str(error))
                 self._log.warning("waiting", reason=str(error), results=len(batch))
-                most = halved(most)
+                most, is_too_much = halved(most), len(batch) == 1
                 await trio.sleep(PAUSE_S)
                 continue
-            results = results[most:]
+            results, is_too_much = results[most:], False
             self._note(settled)
 
     def _note(self, settled: Settled) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pytest
 import trio
 from trio.testing import MockClock, trio_test
 
@@ -22,6 +23,8 @@ class Owed:
     def __init__(self, **owed: int) -> None:
         self.owed = {name.encode(): ends for name, ends in owed.items()}
         self.refused: set[bytes] = set()
+        self.too_large: set[bytes] = set()
+        self.asked = 0
         self.away = False
         # How many runs one transaction has the time for.
         self.most = PAGE
@@ -35,7 +38,8 @@ class Owed:
 
     async def tell_runs(self, run_ids: Sequence[bytes]) -> Told:
         await trio.lowlevel.checkpoint()
-        if len(run_ids) > self.most:
+        self.asked += 1
+        if len(run_ids) > self.most or self.too_large & set(run_ids):
             raise UnavailableError("PostgreSQL did not answer within 10 s")
         if self.refused & set(run_ids):
             raise RefusedError("NumericValueOutOfRange: out of range")
@@ -84,6 +88,25 @@ async def test_what_one_transaction_has_no_time_for_is_told_by_halves() -> None:
     catching, _, _ = catching_up(store)
     assert await catching.run_once() == 6
     assert store.owed == {}
+
+
+@trio_test
+async def test_a_run_that_is_too_much_for_a_transaction_stops_no_other() -> None:
+    store = Owed(a=1, b=1, c=1, d=1)
+    store.too_large = {b"a"}
+    catching, _, _ = catching_up(store)
+    assert await catching.run_once() == 3
+    assert list(store.owed) == [b"a"]
+
+
+@trio_test
+async def test_a_database_that_is_away_is_not_asked_run_by_run() -> None:
+    store = Owed(**{f"{n:03}": 1 for n in range(100)})
+    store.most = 0
+    catching, _, _ = catching_up(store)
+    with pytest.raises(UnavailableError):
+        await catching.run_once()
+    assert store.asked < 10
 
 
 @trio_test

@@ -117,6 +117,21 @@ def test_what_one_transaction_has_no_time_for_is_settled_by_halves() -> None:
     assert len(store.settled) == 50
 
 
+class HeavyStore(RefusingStore):
+    """What follows from one result does not fit into a transaction."""
+
+    async def settle(self, results: Sequence[Result], *, put_off: bool = False) -> Settled:
+        if not put_off and any(one.execution_id[-1] == 2 for one in results):
+            raise UnavailableError("PostgreSQL broke off: canceling statement due to statement timeout")
+        return await super().settle(results, put_off=put_off)
+
+
+def test_a_run_that_is_too_much_for_a_transaction_is_told_later_and_holds_up_no_result() -> None:
+    store = HeavyStore(lambda one: False)
+    assert sorted(settled(store, *map(result, range(8)))) == list(range(8))
+    assert store.put_off.count(True) == 1
+
+
 class EndingStore(RefusingStore):
     """Each batch ends three runs."""
 
