@@ -72,7 +72,13 @@ async def redrive(ask: Ask) -> Reply:
 
 async def discard(ask: Ask) -> Reply:
     bodies.read_body(ask.body, bodies.Small)
-    await ask.desk.pool.run(ask.tenant, discard_letter, ask.id, ask.actor)
+
+    def work(conn: Connection, tenant_id: str) -> None:
+        row, _ = read_letter(conn, tenant_id, ask.id)
+        ask.allowed(row.task)
+        discard_letter(conn, tenant_id, ask.id, ask.actor)
+
+    await ask.desk.pool.run(ask.tenant, work)
     return Reply({"id": text_of(ask.id), "state": "discarded"})
 
 
@@ -86,6 +92,7 @@ async def redrive_by_filter(ask: Ask) -> Reply:
 
 
 async def discard_by_filter(ask: Ask) -> Reply:
+    ask.refuse_limited("a discard by filter")
     return await _deal(ask, discard_some)
 
 
@@ -208,7 +215,7 @@ ROUTES = (
         "/dead-letters:discard",
         discard_by_filter,
         "Let dead letters be, by filter",
-        "Of the open ones.",
+        "Of the open ones. A token that is limited to some task types may not.",
         views.DealtView,
         {"done": 12, "refused": {}, "next_cursor": None, "count": None},
         body=bodies.LettersBody,

@@ -12,7 +12,7 @@ from shardwheel.explaining import shown_explanation
 from shardwheel.explanation import Facts
 from shardwheel.ids import id_of, partition_of_id
 from shardwheel.metrics import tell_run_ends
-from shardwheel.store.execution_requests import cancel_on_record
+from shardwheel.store.dag_alterations import cancel_execution
 from shardwheel.store.executions import ExecutionFilter, existing, get_logs, list_executions
 from shardwheel.store.explain import read_facts
 from shardwheel.store.page import number_of_cursor
@@ -76,7 +76,7 @@ async def _facts(ask: Ask) -> Facts:
 async def cancel(ask: Ask) -> Reply:
     wish = bodies.read_body(ask.body, bodies.CancelBody)
     job_id = None if wish.job_id is None else id_of(wish.job_id, field="job_id")
-    cancelled = await ask.desk.pool.run(ask.tenant, cancel_on_record, ask.id, ask.actor, job_id)
+    cancelled = await ask.desk.pool.run(ask.tenant, cancel_execution, ask.id, ask.by, job_id)
     tell_run_ends(cancelled.resolved.ends)
     if cancelled.outcome != "already_done":
         # A slot may be free now, or a task's children wait.

@@ -1,6 +1,7 @@
 """Who may call what: one table. A route without a line here can't be served, and a test walks it.
 
-`tasks`: the call makes runs of a job possible, so a token that is limited to some task types is held to them.
+`tasks`: the call makes runs of a job possible or ends them, so a token that is limited to some task types is
+held to them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ RULES: dict[str, Rule] = {
     "GET /executions/{id}": _VIEWER,
     "GET /executions/{id}/explain": _VIEWER,
     "GET /executions/{id}/logs": _VIEWER,
-    "POST /executions/{id}:cancel": Rule(Role.PRODUCER),
+    "POST /executions/{id}:cancel": _PRODUCER,
     "POST /dags": _PRODUCER,
     "GET /dags": _VIEWER,
     "GET /dags/{id}": _VIEWER,
@@ -58,15 +59,15 @@ RULES: dict[str, Rule] = {
     "GET /dags/{id}/runs/{run}": _VIEWER,
     "GET /dag-runs/{id}": _VIEWER,
     "POST /dags/{id}/runs/{run}:rerun": _OPERATOR,
-    "POST /dags/{id}/runs/{run}:cancel": Rule(Role.PRODUCER),
+    "POST /dags/{id}/runs/{run}:cancel": _PRODUCER,
     "POST /dags/{id}/runs/{run}/tasks/{task}:force-complete": _OPERATOR,
     "POST /dags/{id}/runs/{run}/tasks/{task}:skip": _OPERATOR,
     "GET /dead-letters": _VIEWER,
     "GET /dead-letters/{id}": _VIEWER,
     "POST /dead-letters/{id}:redrive": _OPERATOR,
-    "POST /dead-letters/{id}:discard": Rule(Role.OPERATOR),
+    "POST /dead-letters/{id}:discard": _OPERATOR,
     "POST /dead-letters:redrive": _OPERATOR,
-    "POST /dead-letters:discard": Rule(Role.OPERATOR),
+    "POST /dead-letters:discard": _OPERATOR,
     "GET /tasks": _VIEWER,
     "POST /tasks/{name}:pause": _OPERATOR,
     "POST /tasks/{name}:resume": _OPERATOR,

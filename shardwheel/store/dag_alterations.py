@@ -8,18 +8,20 @@ after. What a run's hands change they put on record themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from psycopg import Connection
 
 from shardwheel.dag import DagPosting
-from shardwheel.errors import ConflictError
+from shardwheel.errors import ConflictError, NotFoundError
 from shardwheel.execution import Resolved
 from shardwheel.ids import id_of, new_request_id, text_of
 from shardwheel.job import JobState
 from shardwheel.store import dag_hands
 from shardwheel.store.alterations import By
+from shardwheel.store.arrays import Uuid
 from shardwheel.store.audit import write_audit
 from shardwheel.store.dag_reading import dag_of, get_dag, get_run, require_dag
 from shardwheel.store.dag_row import DagRow
@@ -27,7 +29,8 @@ from shardwheel.store.dags import create_dag, delete_dag, edit_dag, pause_dag, r
 from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.idempotency import Stored, make_once, once_of_job
 from shardwheel.store.jobs import get_job, lock_job
-from shardwheel.store.requests import trigger_once
+from shardwheel.store.requests import Cancelled, trigger_once
+from shardwheel.store.sql import sql
 
 _Connection = Connection[Any]
 MOST_TOLD = 100
@@ -136,9 +139,33 @@ def skip(
 
 def cancel(conn: _Connection, tenant_id: str, of: OfRun, by: By) -> Resolved:
     """Begun or not."""
-    if get_run(conn, tenant_id, of.run_id, of.dag_id).version is not None:
+    run = get_run(conn, tenant_id, of.run_id, of.dag_id)
+    _check_tasks(by, dag_of(conn, get_job(conn, tenant_id, of.dag_id), run.version).definition)
+    if run.version is not None:
         return dag_hands.cancel_run(conn, _hand(tenant_id, by), of.run_id).resolved
     return cancel_on_record(conn, tenant_id, of.run_id, by.actor).resolved
+
+
+def cancel_execution(
+    conn: _Connection, tenant_id: str, execution_id: bytes, by: By, job_id: bytes | None
+) -> Cancelled:
+    """Of a job, of a task, or a DAG's own. One that has no row yet is that of the job which is named."""
+    values = {"execution_id": Uuid(execution_id), "tenant_id": tenant_id}
+    row = conn.execute(sql("job_of_execution"), values).fetchone()
+    of_job = job_id if row is None else bytes(row[0])
+    if of_job is not None:
+        _check_job(conn, tenant_id, of_job, by)
+    return cancel_on_record(conn, tenant_id, execution_id, by.actor, job_id)
+
+
+def _check_job(conn: _Connection, tenant_id: str, job_id: bytes, by: By) -> None:
+    """Nobody is refused what is over, if its job is gone before it."""
+    with suppress(NotFoundError):
+        job = get_job(conn, tenant_id, job_id)
+        if job.kind == "dag":
+            _check_tasks(by, dag_of(conn, job).definition)
+        else:
+            by.allowed(job.task)
 
 
 def _change_state(

@@ -213,14 +213,41 @@ def test_a_lesser_role_is_refused_and_the_least_one_passes(api: Rig, route: Rout
 @pytest.mark.parametrize("route", [route for route in GUARDED if RULES[route.name].tasks], **BY_NAME)
 def test_a_token_for_some_tasks_is_held_to_them(api: Rig, route: Route) -> None:
     path = api.path(route.path, "limited")
-    body = {"all": True} if route.path == "/dead-letters:redrive" else route.body_example
+    by_filter = route.path.startswith("/dead-letters:")
+    body = {"all": True} if by_filter else route.body_example
     refused = api.call(route.method, path, body, tenant="limited", tasks=["something.else"])
     assert refused.status_code == 403
     passes = api.call(
         route.method, path, body, tenant="limited", tasks=["work", "email.send", "etl.extract", "etl.load"]
     )
-    # A redrive by filter can't be held to tasks: such a token may not do it at all.
-    assert (passes.status_code == 403) == (route.path == "/dead-letters:redrive")
+    # What goes by filter can't be held to tasks: such a token may not do it at all.
+    assert (passes.status_code == 403) == by_filter
+
+
+def test_whoever_looks_is_not_held_to_tasks_and_whoever_acts_on_runs_is() -> None:
+    """A token for one task can't stop another one's runs, nor bury its dead."""
+    of_runs = {name for name in RULES if re.match(r"(POST|PUT|PATCH|DELETE) /(jobs|executions|d)", name)}
+    assert {name for name in of_runs if not RULES[name].tasks} == set()
+    assert not any(rule.tasks for name, rule in RULES.items() if name.startswith("GET "))
+
+
+def test_a_token_for_some_tasks_cancels_no_run_of_others(api: Rig) -> None:
+    dag = api.dag("limited")["id"]
+    run, waiting = api.run(dag, "limited"), api.call("POST", f"/dags/{dag}:trigger", {}, tenant="limited")
+    for execution_id in (run, waiting.json()["id"], api.execution("limited")):
+        for path in (f"/executions/{execution_id}:cancel", f"/dags/{dag}/runs/{execution_id}:cancel"):
+            answer = api.call("POST", path, {}, tenant="limited", tasks=["email.send"])
+            assert answer.status_code == 403 or ("/dags/" in path and answer.status_code == 404), path
+        assert api.call("GET", f"/executions/{execution_id}", tenant="limited").json()["state"] in (
+            "queued",
+            "running",
+        )
+    # Of a time that has no row yet, the job that is named says whose it is.
+    job = api.job("limited")["id"]
+    ahead = api.call(
+        "POST", f"/executions/{NOBODY}:cancel", {"job_id": job}, tenant="limited", tasks=["email.send"]
+    )
+    assert ahead.status_code == 403
 
 
 def test_an_edit_can_not_smuggle_another_task_in(api: Rig) -> None:
