@@ -10,6 +10,9 @@ they lean on.
             await stop_requested.wait()
     # services were stopped, then servers; each had its own time limit and was killed after it
 
+So it is when the block is cancelled from outside, as by Ctrl-C: a child that serves is deaf to that, until
+the group that it belongs to ends.
+
 A child that dies before it was ever ready is a `StartError`: somebody is waiting and wants the reason.
 Afterwards it is restarted for ever, with a growing delay, and the board says so in one line. What a child
 is for is not known here, nor are servers, settings or the terminal.
@@ -61,15 +64,17 @@ class Board:
 @asynccontextmanager
 async def supervised(children: Iterable[Child], board: Board) -> AsyncIterator[None]:
     """Start all children at once, wait until each is ready, keep them alive, and stop them at the end."""
+    group = [_Keeper(child, board) for child in children]
     with plain_errors():
         async with trio.open_nursery() as keepers:
             try:
                 async with trio.open_nursery() as starters:
-                    for child in children:
-                        starters.start_soon(keepers.start, _Keeper(child, board).keep)
+                    for keeper in group:
+                        starters.start_soon(keepers.start, keeper.keep)
                 yield
             finally:
-                keepers.cancel_scope.cancel()
+                for keeper in group:
+                    keeper.scope.cancel()
 
 
 @contextmanager
@@ -105,13 +110,20 @@ class _Keeper:
 
     def __init__(self, child: Child, board: Board) -> None:
         self._child, self._board = child, board
+        # Cancelled by its group, and by others only until the child is ready.
+        self.scope = trio.CancelScope()
         self._process = Process(child.role, child.id, None, child.address, str(child.log_path))
         board.add(self._process)
 
     async def keep(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        def on_ready() -> None:
+            self.scope.shield = True
+            task_status.started()
+
         try:
-            ended = await self._first_life(task_status.started)
-            await self._restart_for_ever(ended)
+            with self.scope:
+                ended = await self._first_life(on_ready)
+                await self._restart_for_ever(ended)
         finally:
             self._board.note(self._process, "stopped", None)
 

@@ -119,6 +119,20 @@ async def test_groups_start_from_the_outside_and_stop_from_the_inside(scene: Sce
 
 
 @trio_test
+async def test_a_block_that_is_cancelled_stops_from_the_inside_too(scene: Scene) -> None:
+    """As by Ctrl-C: a service that loses its servers can't hand over, and waits for them in vain."""
+    with trio.move_on_after(LIMIT_S) as block:
+        async with supervised([scene.child("server")], scene.board):
+            async with supervised([scene.child("service")], scene.board):
+                alive = pids(scene)
+                block.cancel()
+                await trio.sleep_forever()
+    assert [note.split()[1] for note in scene.noted("down")] == ["service", "server"]
+    assert scene.states.index(("service", "stopped")) < scene.states.index(("server", "stopping"))
+    assert not any(process.alive(pid) for pid in alive)
+
+
+@trio_test
 async def test_a_child_that_dies_is_restarted_and_said_so(scene: Scene) -> None:
     async with supervised([scene.child("one"), scene.child("two")], scene.board):
         first = scene.process("one").pid
