@@ -26,8 +26,8 @@ def client_settings(bootstrap: str, settings: Mapping[str, str]) -> dict[str, An
 
 def producer_settings(client: Mapping[str, Any], buffer_messages: int) -> dict[str, Any]:
     return {
-        # What is published within a millisecond goes together as it is; for the driver nothing has to wait.
-        "linger.ms": 0,
+        # Without it a lone task would be 2 ms sooner, but 8,000 jobs at once were about a tenth slower.
+        "linger.ms": 1,
         **client,
         "acks": "all",
         "enable.idempotence": True,
