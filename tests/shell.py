@@ -12,11 +12,12 @@ import os
 import re
 import select
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from tests.pages import ROOT, Block, Step
 
 LIMIT_S = 300.0
 LOOK_LIMIT_S = 120.0
+END_LIMIT_S = 60.0
 END = "\x1e"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # What differs from run to run, and what it is on a page and in a terminal.
@@ -120,12 +122,18 @@ class Shell:
         return got.decode()
 
     def close(self) -> None:
-        """With all that runs on in it."""
-        if self._kept:
-            self._do("kill $(jobs -p) 2>/dev/null; wait")
+        """With all that runs on in it, in good order if it can."""
         assert self._bash.stdin is not None
         self._bash.stdin.close()
         self._bash.wait(LIMIT_S)
+        # Not only the jobs that the shell knows: each is a shell of its own, and what it waits for its child.
+        with suppress(ProcessLookupError):
+            os.killpg(self._bash.pid, signal.SIGTERM)
+            give_up_at_s = time.monotonic() + END_LIMIT_S
+            while time.monotonic() < give_up_at_s:
+                os.killpg(self._bash.pid, 0)
+                time.sleep(0.05)
+            os.killpg(self._bash.pid, signal.SIGKILL)
 
 
 @contextmanager
