@@ -8,6 +8,9 @@ And a plan that it keeps from when the tables were small may go through all of a
     plan_by_key(conn)      prepared statements, from here on: planned once, everything found by its key
     plan_anew(conn)        back again, for what joins many rows with many
 
+A plan that is kept must not leave out months as it runs: what locks rows by it, and finds that somebody
+changes one meanwhile, ended PostgreSQL 18.4 with a segmentation fault (test_scuffle: in every second run).
+
 Either holds until the transaction ends. A statement for many rows is not prepared, and needs neither, unless
 it follows on something for few.
 """

@@ -30,7 +30,8 @@ SELECT left(statement, 40), generic_plans, custom_plans FROM pg_prepared_stateme
 SEEN = """
 SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables
  WHERE relname ~ '^(jobs|executions.*|dag_(tasks|edges|runs|counters|versions))$' AND seq_tup_read > 0"""
-MODE = "SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin')"
+MODE = """
+SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin'), current_setting('enable_partition_pruning')"""
 
 
 @pytest.fixture
@@ -103,5 +104,6 @@ def test_what_joins_many_with_many_can_be_planned_anew(conn: Connection) -> None
     plan_anew(conn)
     anew = conn.execute(MODE).fetchone()
     conn.commit()
-    assert (by_key, anew) == (("force_generic_plan", "off"), ("auto", "on"))
-    assert conn.execute(MODE).fetchone() == ("auto", "on")
+    # With pruning PostgreSQL 18.4 crashes at times: test_scuffle.
+    assert (by_key, anew) == (("force_generic_plan", "off", "off"), ("auto", "on", "on"))
+    assert conn.execute(MODE).fetchone() == ("auto", "on", "on")
