@@ -31,7 +31,8 @@ SEEN = """
 SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables
  WHERE relname ~ '^(jobs|executions.*|dag_(tasks|edges|runs|counters|versions))$' AND seq_tup_read > 0"""
 MODE = """
-SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin'), current_setting('enable_partition_pruning')"""
+SELECT current_setting('plan_cache_mode'), current_setting('enable_hashjoin'),
+       current_setting('enable_partition_pruning')"""
 
 
 @pytest.fixture
