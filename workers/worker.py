@@ -201,8 +201,9 @@ class Worker:
                 await trio.sleep(PAUSE_S)
                 continue
             # A repeat of what has begun is a duplicate, and asking by the token would find it once more.
-            begun = {one.execution_id for one in claimed}
-            fires = [one for one in fires[most:] if one[0].execution_id not in begun]
+            begun, rest = {one.execution_id for one in claimed}, fires[most:]
+            fires = [one for one in rest if one[0].execution_id not in begun]
+            DUPLICATES.labels(where).inc(len(rest) - len(fires))
             slots -= len(claimed)
             crew.take_on(self._begin(claimed))
         self._slots.free(slots)

@@ -11,24 +11,13 @@ import pytest
 from shardwheel.reference import pages as reference_pages
 from tests.command_lines import invocations, problem_of, spelled_out
 from tests.pages import FENCED, ROOT, blocks_of, inline_commands, pages
+from tests.rooms import ROOMS
 from tests.shell import pattern_of, plain
 
 PAGES = pages()
 # Rewritten for one machine at the reader's side: more than these few would be a page that nobody tried.
 MOST_NOT_RUN = 8
 SHELL = re.compile(r"```(?:sh|bash|shell)\n(.*?)```", re.S)
-ROOMS = (
-    "shardwheel",
-    "wheel",
-    "shard",
-    "coordinator",
-    "workers",
-    "results",
-    "api",
-    "alerts",
-    "compose",
-    "bench",
-)
 
 
 def problems(lines: list[str]) -> list[str]:

@@ -13,19 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.rooms import ROOMS
+
 ROOT = Path(__file__).parents[2]
-ROOMS = (
-    "shardwheel",
-    "wheel",
-    "shard",
-    "coordinator",
-    "workers",
-    "results",
-    "api",
-    "alerts",
-    "compose",
-    "bench",
-)
 SENDING = {"execute", "executemany", "copy", "stream"}
 COMPOSING = {"SQL", "Composed"}
 MADE = (ast.JoinedStr, ast.BinOp)
