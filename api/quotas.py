@@ -18,6 +18,7 @@ import msgspec
 
 from shardwheel.dag import DagPosting
 from shardwheel.errors import LimitedError, TooLargeError, UnavailableError
+from shardwheel.jsonb import bytes_when_read
 from shardwheel.posting import JobPosting
 from shardwheel.store.idempotency import are_known
 from shardwheel.store.tenant_limits import Quota, Standing, read_standing
@@ -159,7 +160,7 @@ class Quotas:
 def _check_params(params: object, quota: Quota, where: str = "") -> None:
     if not quota.params_bytes:
         return
-    size, field = len(msgspec.json.encode(params)), f"{where}params"
+    size, field = bytes_when_read(params, msgspec.json.encode(params)), f"{where}params"
     if size > quota.params_bytes:
         remedy = f"this tenant may send {quota.params_bytes}, so store what is large elsewhere"
         raise TooLargeError(f"{field}: have {size} bytes; {remedy}", field=field)

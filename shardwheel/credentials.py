@@ -1,8 +1,9 @@
 """Whether params hold a credential in plain text. Pure: a guess by names and by well-known forms.
 
 Params are stored, listed, copied into dead letters and shown to whoever may look at jobs: no place for a
-password. A reference, `{"$secret": "smtp"}`, is always fine. The guess is careful, not clever: a name counts
-by how it ends (`password`, `smtp_password`, not `password_policy`), and only with a text beside it.
+password. A reference, `{"$secret": "smtp"}`, is fine while what it holds is a name. The guess is careful, not
+clever: a name counts by how it ends (`password`, `smtp_password`, not `password_policy`), and only with a
+text beside it.
 
 Whoever posts chooses what is searched, so it costs no more than its size, however odd: no expression looks at
 a character again for each place where a match might begin, and a place is spelled out only once it is found.
@@ -52,7 +53,9 @@ def credential_in(value: Any, path: str = "params") -> str | None:
             if _FORMS.search(part):
                 return _spelled(where)
         elif isinstance(part, dict):
-            if set(part) == {REFERENCE}:
+            if set(part) == {REFERENCE} and isinstance(part[REFERENCE], str):
+                if _FORMS.search(part[REFERENCE]):
+                    return _spelled((where, REFERENCE))
                 continue
             for name, inner in part.items():
                 if isinstance(inner, str) and inner and _is_telling(str(name)):

@@ -15,6 +15,7 @@ from shardwheel.credentials import credential_in
 from shardwheel.destinations import STRICT, CallbackRules, require_callback
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.ids import id_of
+from shardwheel.jsonb import bytes_when_read, has_nul
 from shardwheel.misfits import misfit_of
 from shardwheel.nesting import MOST_LEVELS, is_deeper
 from shardwheel.retry import Backoff
@@ -145,10 +146,12 @@ def check_params(params: Mapping[str, Any]) -> None:
         encoded = msgspec.json.encode(params)
     except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise UsageError(f"params: can't be written as JSON: {error}", field="params") from error
-    if len(encoded) > PARAMS_LIMIT_BYTES:
+    size = bytes_when_read(params, encoded)
+    if size > PARAMS_LIMIT_BYTES:
+        written = " with their numbers written out" if size > len(encoded) else ""
         remedy = f"give at most {PARAMS_LIMIT_BYTES}; pass larger data by reference"
-        raise TooLargeError(f"params: have {len(encoded)} bytes; {remedy}", field="params")
-    if b"\\u0000" in encoded:
+        raise TooLargeError(f"params: have {size} bytes{written}; {remedy}", field="params")
+    if has_nul(encoded):
         refuse("params", "have a NUL character, which PostgreSQL can't store", "take it out")
     if (where := credential_in(params)) is not None:
         remedy = 'store it where the handler runs, and refer to it as {"$secret": "name"}'

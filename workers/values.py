@@ -6,15 +6,12 @@ NUL character, half of a surrogate pair), must fail its own attempt, never the b
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from shardwheel.errors import UsageError
-
-# A NUL in a JSON string; an even number of backslashes before it are themselves escaped.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+from shardwheel.jsonb import has_nul
 
 
 def encode_json(what: str, value: Any, most_bytes: int) -> bytes:
@@ -36,7 +33,7 @@ def require_storable(what: str, data: bytes, most_bytes: int) -> None:
             "reference",
             field=what,
         )
-    if _NUL.search(data):
+    if has_nul(data):
         raise UsageError(f"{what}: it holds a NUL character, which can't be stored: leave it out", field=what)
 
 

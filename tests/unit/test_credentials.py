@@ -30,6 +30,9 @@ from shardwheel.posting import parse_posting
         ({"stripeApiKey": "k"}, "params.stripeApiKey"),
         ({"headers": {"Authorization": "Basic YTpi"}}, "params.headers.Authorization"),
         ({"curl": "-H 'Authorization: Bearer eyJhbGciOiJI.eyJzdWIiOiIx.c2ln'"}, "params.curl"),
+        ({"smtp": {"$secret": {"password": "hunter2"}}}, "params.smtp.$secret.password"),
+        ({"key": {"$secret": "-----BEGIN RSA PRIVATE KEY-----"}}, "params.key.$secret"),
+        ({"dsn": {"$secret": ["postgresql://me:hunter2@db/x"]}}, "params.dsn.$secret[0]"),
         ({"a": [[0, {"b": [{"passwd": "x"}]}]]}, "params.a[0][1].b[0].passwd"),
     ],
 )

@@ -63,6 +63,7 @@ def test_a_whole_job_of_the_contract_is_taken() -> None:
         ({"task": "a", "name": "x" * 201}, "name", "201"),
         ({"task": "a", "params": [1]}, "params", "object"),
         ({"task": "a", "params": {"x": "y" * PARAMS_LIMIT_BYTES}}, "params", "bytes"),
+        ({"task": "a", "params": {"x": [1e308] * 10_000}}, "params", "written out"),
         ({"task": "a", "params": {"x": "\0"}}, "params", "NUL"),
         ({"task": "a", "params": {"x": "\ud800"}}, "params", "JSON"),
         ({"task": "a", "tags": ["x"] * 33}, "tags", "too many"),
