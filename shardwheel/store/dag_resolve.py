@@ -166,8 +166,6 @@ class Resolution:
         words = {"state": state, "reason": reason}
         stopped = self._conn.execute(sql("dag_stop"), given | words, binary=True).fetchall()
         self._conn.execute(sql("dag_ask_to_stop"), given)
-        # Whoever puts DAG work off does not lock the run: what ran may wait for its next attempt by now.
-        stopped += self._conn.execute(sql("dag_stop"), given | words, binary=True).fetchall()
         return [Ended._make(row) for row in stopped]
 
     def mend(self) -> None:

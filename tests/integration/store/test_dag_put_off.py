@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 import psycopg
 import pytest
 
 from shardwheel.execution import Claimed
+from shardwheel.store.arrays import Uuid
 from shardwheel.store.dag_hands import Hand, cancel_run, force_complete
 from shardwheel.store.dag_put_off import runs_put_off, tell_runs
 from shardwheel.store.dag_sweep import sweep_runs
 from shardwheel.store.settle import settle
+from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome
 from tests.integration.store.blocking import blocked
 from tests.integration.store.dag_race import Connection, Race, told
@@ -150,6 +154,37 @@ def test_a_cancel_that_races_with_a_retry_that_was_put_off_leaves_nobody_waiting
     assert figures(race.conn) == [("cancelled", 0, 1)]
     ((waiting,),) = race.conn.execute("SELECT count(*) FROM shardwheel.executions WHERE pending IS NOT NULL")
     assert waiting == 0
+
+
+def test_what_a_cancel_has_looked_at_is_not_tried_again_behind_its_back(race: Race) -> None:
+    """Between two statements of a cancel somebody tries to put c back, and the next one to claim it."""
+    ((b, c),) = race.start(1)
+    with race.conn.transaction():
+        settle(race.conn, [told(b)])
+    others = iter([lambda: give_back(race, c), lambda: race.claim(race.waiting())])
+
+    class Interrupted(psycopg.Connection[Any]):
+        def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
+            found = super().execute(query, params, **options)
+            if query in (sql("dag_stop"), sql("dag_ask_to_stop")):
+                with suppress(psycopg.errors.LockNotAvailable):
+                    next(others, list)()
+            return found
+
+    race.conn.execute("SET lock_timeout = '200ms'")
+    with Interrupted.connect(race.dsn) as conn:
+        cancel_run(conn, HAND, c.dag_run_id)
+    unasked = race.conn.execute(
+        "SELECT state FROM shardwheel.executions WHERE dag_run_id = %s AND cancel_requested_at IS NULL"
+        " AND (pending IS NOT NULL OR state = 'running')",
+        [Uuid(c.dag_run_id)],
+    )
+    assert unasked.fetchall() == []
+
+
+def give_back(race: Race, one: Claimed) -> None:
+    with race.conn.transaction():
+        settle(race.conn, [told(one, Outcome.RELEASED)], put_off=True)
 
 
 def test_whoever_dies_between_putting_off_and_telling_leaves_it_to_the_next(race: Race) -> None:
