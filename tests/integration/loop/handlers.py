@@ -59,6 +59,14 @@ async def many(ctx: Any, params: dict[str, Any]) -> int:
     return int(ctx.attempt)
 
 
+@handler("tenth")
+async def tenth(ctx: Any, params: dict[str, Any]) -> int:
+    """An item of a fan-out: every tenth sleeps until the file that the test makes is there."""
+    while params["item"] % 10 == 9 and not await trio.Path(params["go"]).exists():
+        await trio.sleep(0.02)
+    return int(params["item"])
+
+
 @handler("resumes")
 def resumes(ctx: Any, params: dict[str, Any]) -> Any:
     """A plain one that fails half-way and goes on from its checkpoint."""

@@ -161,14 +161,14 @@ def test_what_a_cancel_has_looked_at_is_not_tried_again_behind_its_back(race: Ra
     ((b, c),) = race.start(1)
     with race.conn.transaction():
         settle(race.conn, [told(b)])
-    others = iter([lambda: give_back(race, c), lambda: race.claim(race.waiting())])
+    meanwhile: list[Callable[[], object]] = [lambda: race.claim(race.waiting()), lambda: give_back(race, c)]
 
     class Interrupted(psycopg.Connection[Any]):
         def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
             found = super().execute(query, params, **options)
-            if query in (sql("dag_stop"), sql("dag_ask_to_stop")):
+            if meanwhile and query in (sql("dag_stop"), sql("dag_ask_to_stop")):
                 with suppress(psycopg.errors.LockNotAvailable):
-                    next(others, list)()
+                    meanwhile.pop()()
             return found
 
     race.conn.execute("SET lock_timeout = '200ms'")
