@@ -17,6 +17,7 @@ from tests.contract.loop_rig import MemoryLoopRig
 
 FAILED = {"dead", "upstream_failed"}
 SKIPPED = {"skipped_with_children", "upstream_skipped"}
+ROUNDS = 2
 
 
 class Case(NamedTuple):
@@ -36,6 +37,10 @@ class Case(NamedTuple):
         (parent,) = self.shape.parents[key]
         return self.times(parent) if parent in self.shape.fans else self.items[parent]
 
+    def tries(self, stand: str) -> int:
+        """How often what became this ran: what dies runs again in each round of policy retry."""
+        return 1 + ROUNDS * (self.shape.policy == "retry" and stand == "dead")
+
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
@@ -47,7 +52,7 @@ def cases(draw: st.DrawFn) -> Case:
     }
     lone = [key for key in keys if len(parents[key]) == 1]
     fans = frozenset(draw(st.sets(st.sampled_from(lone), max_size=3))) if lone else frozenset()
-    shape = Shape(parents, fans, draw(st.sampled_from(["fail_fast", "continue"])))
+    shape = Shape(parents, fans, draw(st.sampled_from(["fail_fast", "continue", "retry"])))
     sources = {parents[key][0] for key in fans}
     hands = st.sampled_from(["", "", "", "force_completed", "skipped_by_hand", "skipped_with_children"])
     return Case(
@@ -55,7 +60,7 @@ def cases(draw: st.DrawFn) -> Case:
         {key: draw(st.sampled_from(["succeeded", "succeeded", "succeeded", "dead"])) for key in keys},
         {key: draw(st.integers(0, 3)) for key in keys},
         {key: hand for key in keys if key not in sources and (hand := draw(hands))},
-        draw(st.integers(1, 4)) if shape.policy == "continue" else 1_000,
+        draw(st.integers(1, 4)) if shape.policy != "fail_fast" else 1_000,
     )
 
 
@@ -103,7 +108,7 @@ def test_a_run_becomes_what_the_interpreter_says(case: Case) -> None:
 
 async def check(case: Case) -> None:
     async with dag_scene(MemoryLoopRig()) as s:
-        dag = await s.plant(case.shape)
+        dag = await s.plant(case.shape, max_retries=ROUNDS)
         run_id = await s.start(dag)
         for key, hand in case.hands.items():
             if hand == "force_completed":
@@ -114,7 +119,7 @@ async def check(case: Case) -> None:
         stands = interpret(case, case.deeds)
         await agree(s, case, dag, run_id, stands)
         assert ran == Counter(
-            {key: case.times(key) for key, stand in stands.items() if is_run(case, key, stand)}
+            {key: case.times(key) * case.tries(end) for key, end in stands.items() if is_run(case, key, end)}
         )
         if "dead" in stands.values():
             await s.hand(rerun, run_id)
