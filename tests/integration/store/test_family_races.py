@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle, islice, product
 
 import pytest
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.servers
 
 RUNS = 300
 HAND = Hand("t", "somebody")
-# How c ends while b's result is settled, and what becomes of d.
+# How a parent ends while the other one does, and what becomes of d if that one succeeds.
 WAYS = {
     "result": "queued",
     "force": "queued",
@@ -53,36 +54,37 @@ class FamilyRace(Race):
         body = {"task": "work", "name": name, "parents": [text_of(parent) for parent in parents]}
         return store_jobs(self.conn, "t", [parse_posting(body)])[0]
 
-    def prepare(self, conn: Connection, way: str, c: Claimed) -> None:
-        """What must be so before c can end that way."""
+    def prepare(self, conn: Connection, way: str, one: Claimed) -> None:
+        """What must be so before a parent can end that way."""
         if way == "cancel":
             with conn.transaction():
-                settle(conn, [told(c, Outcome.RELEASED)])
+                settle(conn, [told(one, Outcome.RELEASED)])
         elif way == "expiry":
             conn.execute(
                 "UPDATE shardwheel.executions SET state = 'held', reason = 'expired', claim_token = NULL,"
                 " lease_until = NULL, timeout_at = NULL WHERE execution_id = %s",
-                [Uuid(c.execution_id)],
+                [Uuid(one.execution_id)],
             )
         elif way == "sweep":
             conn.execute(
                 "UPDATE shardwheel.executions SET crashes = 1, lease_until = now() - interval '1 second'"
                 " WHERE execution_id = %s",
-                [Uuid(c.execution_id)],
+                [Uuid(one.execution_id)],
             )
 
-    def end(self, conn: Connection, way: str, c: Claimed) -> None:
+    def end(self, conn: Connection, way: str, one: Claimed) -> None:
+        key = self.dag.keys[one.job_id]
         with conn.transaction():
             if way == "force":
-                force_complete(conn, HAND, c.dag_run_id, "c")
+                force_complete(conn, HAND, one.dag_run_id, key)
             elif way == "skip":
-                skip_task(conn, HAND, c.dag_run_id, "c", "skip")
+                skip_task(conn, HAND, one.dag_run_id, key, "skip")
             elif way == "cancel":
-                assert cancel_execution(conn, "t", c.execution_id) == "cancelled"
+                assert cancel_execution(conn, "t", one.execution_id) == "cancelled"
             elif way in ("expiry", "sweep"):
                 sweep_tasks(conn, [self.dag.job.partition], ResultsStand("g", {}))
             else:
-                settle(conn, [told(c, Outcome.SUCCEEDED if way == "result" else Outcome.FATAL)])
+                settle(conn, [told(one, Outcome.SUCCEEDED if way == "result" else Outcome.FATAL)])
 
 
 @pytest.fixture
@@ -92,30 +94,34 @@ def race(migrated_database: str) -> Iterator[FamilyRace]:
     race.conn.close()
 
 
-def test_racing_parents_join_once_by_whichever_way_they_end(race: FamilyRace) -> None:
+def test_racing_parents_join_once_by_whichever_ways_they_end(race: FamilyRace) -> None:
+    """Each way against each."""
     pairs = race.start(RUNS)
     assert len(pairs) == RUNS
-    ways = [list(WAYS)[number % len(WAYS)] for number in range(RUNS)]
+    ways = list(islice(cycle(product(WAYS, WAYS)), RUNS))
 
-    def results(conn: Connection, barrier: threading.Barrier) -> None:
-        for b, _ in pairs:
-            barrier.wait()
-            with conn.transaction():
-                settle(conn, [told(b)])
+    def party(side: int) -> Party:
+        def work(conn: Connection, barrier: threading.Barrier) -> None:
+            for parents, way in zip(pairs, ways, strict=True):
+                race.prepare(conn, way[side], parents[side])
+                barrier.wait()
+                race.end(conn, way[side], parents[side])
 
-    def others(conn: Connection, barrier: threading.Barrier) -> None:
-        for (_, c), way in zip(pairs, ways, strict=True):
-            race.prepare(conn, way, c)
-            barrier.wait()
-            race.end(conn, way, c)
+        return work
 
-    race.at_once(results, others)
-    assert dict(race.joined()) == Counter(WAYS[way] for way in ways)
+    race.at_once(party(0), party(1))
+    assert dict(race.joined()) == Counter(becomes(*both) for both in ways)
     stuck = race.conn.execute(
         "SELECT count(*) FROM shardwheel.dag_counters WHERE pending <> 0 OR child_id <> %s AND pending < 0",
         [Uuid(race.dag.tasks["d"])],
     ).fetchone()
     assert stuck == (0,)
+
+
+def becomes(*both: str) -> str:
+    """A parent that failed outweighs one that was skipped, and that one those that are satisfied."""
+    ends = {WAYS[way] for way in both}
+    return next(end for end in ("upstream_failed", "upstream_skipped", "queued") if end in ends)
 
 
 def test_parents_in_one_batch_join_once(race: FamilyRace) -> None:
