@@ -38,6 +38,14 @@ def peers(
     limit: Annotated[
         float, typer.Option("--limit", min=5, help="Seconds for one row of one peer.")
     ] = Size().limit_s,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep",
+            help="File for each row as it is done: a run that broke goes on from it.",
+            dir_okay=False,
+        ),
+    ] = None,
     plot: PlotOption = None,
 ) -> None:
     """The same work on the schedulers that one would pick instead, each alone, on the same PostgreSQL.
@@ -52,7 +60,7 @@ def peers(
         chosen, rows = peers_of(peers.split(",")), rows_of(only)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    report = bench_peers(chosen, rows, Size(limit_s=limit).scaled(scale), say)
+    report = bench_peers(chosen, rows, Size(limit_s=limit).scaled(scale), say, keep)
     answer(report, as_json, peers_answer.print_result)
     draw(report, plot, peers_answer.picture)
 

@@ -48,6 +48,10 @@ def shown(entry: dict[str, Any], name: str) -> str:
     return "not finished" if "did not finish" in reasons[0] else "can't"
 
 
+# How many times ahead we mean to be.
+_AHEAD: Final = 5.0
+_AHEAD_END_TO_END: Final = 1.0
+_END_TO_END: Final = ("end to end/s", "recurring/s")
 RECURRING_COLUMNS: Final = ("load, s", "bytes a job", "late p50, ms", "late p99, ms", "restart, s")
 _RECURRING: Final = ("load_s", "bytes_per_job", "lateness_p50_ms", "lateness_p99_ms", "restart_s")
 
@@ -110,6 +114,20 @@ def ahead_table(report: Report) -> tuple[list[str], list[list[object]]]:
     return ["", *found], rows
 
 
+def short_of(report: Report) -> list[list[object]]:
+    """Figure, how many times ahead we mean to be, and who keeps us from it."""
+    short: dict[str, list[str]] = {}
+    for peer, of_peer in ratios(report).items():
+        for name, ratio in of_peer.items():
+            if ratio < _aim(name):
+                short.setdefault(name, []).append(f"{peer} {figure(ratio)}")
+    return [[name, f"{_aim(name):g}", ", ".join(peers)] for name, peers in short.items()]
+
+
+def _aim(name: str) -> float:
+    return _AHEAD_END_TO_END if name in _END_TO_END else _AHEAD
+
+
 def reasons(report: Report) -> list[list[object]]:
     return [[f"{one['peer']}, {row}", why] for one in report for row, why in one["cannot"].items()]
 
@@ -119,6 +137,8 @@ def print_result(report: Report) -> None:
     peers, rows = ahead_table(report)
     if rows:
         print_table("How many times we are ahead", peers, rows)
+    if short := short_of(report):
+        print_table("Where we are less ahead than we mean to be", ["", "aim, times", "of whom"], short)
     if any(one["recurring"] for one in report):
         titles = ["recurring jobs", "held", *RECURRING_COLUMNS]
         print_table("Recurring jobs held", titles, recurring_rows(report))

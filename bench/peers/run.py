@@ -1,7 +1,7 @@
 """`shardctl bench peers`: all rows of all peers, one after the other, each alone on the machine.
 
 One durable embedded PostgreSQL for everybody, a fresh database for each row. A row that hangs is ended by
-force.
+force, one that breaks is told by its last word; the other rows go on, and each is kept once it is done.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +23,16 @@ from psycopg import sql
 from shardwheel.bench.embedded import embedded_postgres
 from shardwheel.bench.measure import machine
 from shardwheel.bench.peers.environments import ROOT, python_of
+from shardwheel.bench.peers.kept import FAILED, Kept
 from shardwheel.bench.peers.notes import count_notes
 from shardwheel.bench.peers.peer import PEERS
+from shardwheel.bench.peers.remains import MARK, end_remains
 from shardwheel.bench.peers.work import Row, Size
+from shardwheel.bench.versions import versions
 
-# Beyond a row's own limit: to start servers, and to end in good order.
+# A row has several limits, one after the other: two to load, one to wait for a moment, one to run.
+_LIMITS: Final = 4
+# Beyond these: to start servers, and to end in good order.
 _SLACK_S: Final = 180.0
 _END_S: Final = 20.0
 # Row → the field of its figure, and the figure's name in what the driver answers.
@@ -41,23 +47,41 @@ Say = Callable[[str], None]
 Measure = Callable[[str, str, int], Row]
 
 
-def bench_peers(peers: Sequence[str], rows: Sequence[str], size: Size, say: Say) -> Report:
+def bench_peers(
+    peers: Sequence[str], rows: Sequence[str], size: Size, say: Say, keep: Path | None = None
+) -> Report:
+    kept = Kept(keep, {"commit": versions().get("commit"), "size": list(size)})
     with embedded_postgres(say) as dsn:
-        return measure_peers(dsn, peers, rows, size, say)
+        return measure_peers(dsn, peers, rows, size, say, kept)
 
 
-def measure_peers(dsn: str, peers: Sequence[str], rows: Sequence[str], size: Size, say: Say) -> Report:
+def measure_peers(
+    dsn: str, peers: Sequence[str], rows: Sequence[str], size: Size, say: Say, kept: Kept
+) -> Report:
     pythons = {peer: python_of(PEERS[peer][1], say) for peer in peers}
     with tempfile.TemporaryDirectory(prefix="shardwheel-peers-") as folder:
 
         def measure(peer: str, row: str, count: int) -> Row:
-            say(f"{peer}: {row}{f', {count:,} jobs' if count else ''}")
-            with _database(dsn) as own:
-                found = _drive(pythons[peer], own, Path(folder), peer, row, count, size)
+            known = kept.find(peer, row, count)
+            if known is not None:
+                say(f"{peer}: {row}: kept from before: {_told(known)}")
+                return known
+            say(f"{datetime.now(UTC):%H:%M:%S} {peer}: {row}{f', {count:,} jobs' if count else ''}")
+            found = _contained(dsn, pythons[peer], Path(folder), peer, row, count, size)
             say(f"{peer}: {row}: {_told(found)}")
+            kept.add(peer, row, count, found)
             return found
 
         return [measure_peer(peer, rows, size, measure) for peer in peers]
+
+
+def _contained(dsn: str, python: str, folder: Path, peer: str, row: str, count: int, size: Size) -> Row:
+    """Whatever goes wrong is this row's: the others' figures must not go with it."""
+    try:
+        with _database(dsn) as own:
+            return _drive(python, own, folder, peer, row, count, size)
+    except Exception as error:
+        return {"unfinished": f"{FAILED}{type(error).__name__}: {error}"}
 
 
 def measure_peer(peer: str, rows: Sequence[str], size: Size, measure: Measure) -> dict[str, Any]:
@@ -147,6 +171,8 @@ def _database(dsn: str) -> Iterator[str]:
     name = f"peer_{os.getpid()}"
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+        # What the row before left to be written is not this one's to pay for.
+        connection.execute("CHECKPOINT")
         try:
             yield dsn.rpartition("/")[0] + f"/{name}"
         finally:
@@ -158,7 +184,7 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
     with tempfile.TemporaryDirectory(prefix=f"{peer}-", dir=folder, ignore_cleanup_errors=True) as own:
         wish = {"peer": peer, "row": row, "count": count, "dsn": dsn, "folder": own, "size": list(size)}
         command = [python, "-m", "shardwheel.bench.peers.drive", json.dumps(wish)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", MARK: own}
         driver = subprocess.Popen(
             command,
             env=environment,
@@ -167,8 +193,7 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        # A row has its limit twice: a restart begins anew.
-        limit_s = 2 * size.limit_s + _SLACK_S
+        limit_s = _LIMITS * size.limit_s + _SLACK_S
         try:
             out, err = driver.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -176,8 +201,9 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
             return {"unfinished": f"hung: ended by force after {limit_s:g} s, {noted:,} started"}
         finally:
             _end(driver)
+            end_remains(own)
         if driver.returncode:
-            return {"unfinished": f"failed: {_last_line(err)}"}
+            return {"unfinished": f"{FAILED}{_last_line(err)}"}
         found: Row = json.loads(out.splitlines()[-1])
         return found
 

@@ -21,6 +21,7 @@ def test_every_run_is_a_command_with_known_options() -> None:
         assert told.exit_code == 0, run.name
         assert all(option in told.output for option in options if option.startswith("--"))
         assert "--json" in told.output
+        assert ("--keep" in told.output) == run.keeps
 
 
 def test_runs_are_chosen_by_name() -> None:
@@ -53,6 +54,22 @@ def test_what_was_done_today_is_skipped_and_a_failure_keeps_what_was_there(
     assert "2 to run, about 5 min together" in said
     assert campaign.run_all(runs, tmp_path, again=False, plan=True, say=said.append) == []
     assert said[-1].startswith("1 to run")
+
+
+def test_rows_are_kept_while_a_long_run_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = [1, 0]
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        Path(command[command.index("--keep") + 1]).write_text("rows")
+        return subprocess.CompletedProcess(command, codes.pop(0), b"[]")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    runs, rows = campaign.chosen("peers"), tmp_path / "peers.rows"
+    assert campaign.run_all(runs, tmp_path, again=False, plan=False, say=lambda _: None) == ["peers"]
+    assert rows.exists()
+    assert campaign.run_all(runs, tmp_path, again=False, plan=False, say=lambda _: None) == []
+    assert not rows.exists()
+    assert campaign.read_run(tmp_path / "peers.json")["command"] == "shardctl bench peers --limit 60"
 
 
 def test_a_ratio_that_falls_by_more_than_30_percent_fails() -> None:

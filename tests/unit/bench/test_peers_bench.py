@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from shardwheel.bench.peers import answer
 from shardwheel.bench.peers import run as peers_run
+from shardwheel.bench.peers.kept import Kept
+from shardwheel.bench.peers.remains import MARK, end_remains, marked
 from shardwheel.bench.peers.run import measure_peers
 from shardwheel.bench.peers.work import Row, Size
 from tests.unit.bench.contract import assert_contract
@@ -19,7 +22,13 @@ def test_the_same_work_is_done_by_each_alone(
 ) -> None:
     size = Size(limit_s=60.0, window_s=1.0).scaled(0.001)._replace(window_s=1.0, recurring=(10,))
     peers = ["naive-heapq", "naive-postgres"]
-    report = measure_peers(migrated_database, peers, ["herd", "once"], size, lambda _: None)
+    kept = Kept(tmp_path / "rows", {})
+    rows = ["herd", "once"]
+    report = measure_peers(migrated_database, peers, rows, size, lambda _: None, kept)
+    told: list[str] = []
+    again = measure_peers("nowhere", peers, rows, size, told.append, Kept(tmp_path / "rows", {}))
+    assert [one | {"machine": {}} for one in again] == [one | {"machine": {}} for one in report]
+    assert all("kept from before" in line for line in told)
     assert_contract("peers", report)
     assert [one["peer"] for one in report] == peers
     for one in report:
@@ -56,3 +65,27 @@ def test_a_driver_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_driver_answers_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert driven_by("echo noise; echo '{\"per_s\": 5}'", tmp_path, monkeypatch) == {"per_s": 5}
+
+
+def test_a_row_that_breaks_takes_no_other_with_it() -> None:
+    def say(_: str) -> None:
+        pass
+
+    (entry,) = measure_peers(
+        "postgresql://127.0.0.1:1/none", ["naive-heapq"], ["herd"], Size(), say, Kept(None, {})
+    )
+    assert entry["cannot"]["herd"].startswith("failed: OperationalError")
+
+
+def test_what_a_row_left_running_is_ended_and_nobody_else(tmp_path: Path) -> None:
+    mine, other = str(tmp_path / "mine"), str(tmp_path / "mine-too")
+    left, stays = (
+        subprocess.Popen(["sleep", "600"], env={MARK: mark}, start_new_session=True) for mark in (mine, other)
+    )
+    try:
+        assert end_remains(mine) == [left.pid]
+        left.wait()
+        assert (marked(mine), marked(other)) == ([], [stays.pid])
+    finally:
+        stays.kill()
+        stays.wait()

@@ -8,6 +8,7 @@ import pytest
 from croniter import croniter
 
 from shardwheel.bench.peers import answer, notes
+from shardwheel.bench.peers.kept import Kept
 from shardwheel.bench.peers.peer import PEERS
 from shardwheel.bench.peers.run import measure_peer, peers_of
 from shardwheel.bench.peers.work import (
@@ -21,6 +22,7 @@ from shardwheel.bench.peers.work import (
     plans_of,
     rows_of,
 )
+from shardwheel.errors import UsageError
 from tests.unit.bench.contract import assert_contract
 
 NOW_S = 1_795_003_200
@@ -92,6 +94,26 @@ def test_notes_are_read_back_and_half_a_note_is_none(tmp_path: Path, monkeypatch
     assert [number for number, _ in notes.read_notes(path, skip=1)] == [1 << 40]
     assert notes.count_notes(path) == 2
     assert notes.read_notes(tmp_path / "none") == []
+
+
+def test_rows_that_are_done_are_kept_unless_they_broke_or_belong_to_another_run(tmp_path: Path) -> None:
+    path, of = tmp_path / "new" / "peers.rows", {"commit": "abc", "size": [1, 2]}
+    kept = Kept(path, of)
+    kept.add("huey", "recurring", 1_000, {"load_s": 1.5})
+    kept.add("huey", "herd", 0, {"unfinished": "did not finish within 5 s: 3 of 9 started"})
+    kept.add("huey", "once", 0, {"unfinished": "failed: no such table"})
+    with path.open("a") as file:
+        file.write('["huey pace 0", {"cut')
+    again = Kept(path, of)
+    assert again.find("huey", "recurring", 1_000) == {"load_s": 1.5}
+    assert again.find("huey", "herd", 0) is not None
+    assert again.find("huey", "once", 0) is None
+    assert again.find("huey", "pace", 0) is None
+    again.add("huey", "pace", 0, {"lateness_p99_ms": 7.0})
+    assert Kept(path, of).find("huey", "pace", 0) == {"lateness_p99_ms": 7.0}
+    with pytest.raises(UsageError, match=r"has rows of .*abc.*, this is .*abd"):
+        Kept(path, of | {"commit": "abd"})
+    Kept(None, of).add("huey", "pace", 0, {})
 
 
 def report_of(found: dict[str, Row]) -> dict[str, object]:
@@ -166,3 +188,14 @@ def test_ratios_say_how_many_times_we_are_ahead() -> None:
     assert answer.ahead_table([other]) == ([""], [])
     peers, rows = answer.ahead_table([ours, other])
     assert (peers, rows[0]) == (["", "other"], ["herd, started/s", "10"])
+    assert answer.short_of([ours, other]) == [
+        ["late p99 at 100/s, ms", "5", "other 0.5"],
+        ["load, s, 1,000 held", "5", "other 0.5"],
+        ["restart, s, 1,000 held", "5", "other 1"],
+    ]
+
+
+def test_end_to_end_it_is_enough_to_be_ahead() -> None:
+    ours = {"peer": "shardwheel", "e2e_per_s": 200.0, "e2e_recurring_per_s": 90.0, "recurring": {}}
+    other = {"peer": "other", "e2e_per_s": 100.0, "e2e_recurring_per_s": 100.0, "recurring": {}}
+    assert answer.short_of([ours, other]) == [["recurring/s", "1", "other 0.9"]]
