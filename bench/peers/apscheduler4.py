@@ -18,6 +18,7 @@ from shardwheel.bench.peers.peer import Peer
 from shardwheel.bench.peers.work import Once, Plan
 
 _LIMIT_S = 600
+_STOP_S = 15
 _AT_ONCE = 16
 
 
@@ -27,27 +28,38 @@ async def run(number: int) -> None:
 
 class InPostgres(Peer):
     package = "apscheduler"
-    settings = "AsyncScheduler, SQLAlchemyDataStore on asyncpg, local event broker, uvloop, 500 jobs at once"
+    settings = "SQLAlchemyDataStore on asyncpg, local broker, uvloop, 500 jobs at once, of one task too"
     inside = True
 
     def serve(self, plans: Sequence[Plan]) -> None:
         import uvloop
 
         ready = threading.Event()
-        threading.Thread(target=uvloop.run, args=(self._work(ready),), daemon=True).start()
+        self._thread = threading.Thread(target=uvloop.run, args=(self._work(ready),), daemon=True)
+        self._thread.start()
         ready.wait(_LIMIT_S)
 
     async def _work(self, ready: threading.Event) -> None:
-        from apscheduler import AsyncScheduler
+        from apscheduler import AsyncScheduler, TaskDefaults
         from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
         from sqlalchemy.ext.asyncio import create_async_engine
 
         self._loop = asyncio.get_running_loop()
         engine = create_async_engine(self.place.dsn.replace("postgresql:", "postgresql+asyncpg:", 1))
-        async with AsyncScheduler(SQLAlchemyDataStore(engine), max_concurrent_jobs=500) as self._scheduler:
+        # Of one task it runs one job at a time, if nothing is said.
+        defaults = TaskDefaults(max_running_jobs=None)
+        async with AsyncScheduler(
+            SQLAlchemyDataStore(engine), max_concurrent_jobs=500, task_defaults=defaults
+        ) as self._scheduler:
             await self._scheduler.start_in_background()
             ready.set()
             await self._scheduler.wait_until_stopped()
+
+    def close(self) -> None:
+        """In the host: what it holds is given back, or who comes next would wait for its leases to end."""
+        if hasattr(self, "_scheduler"):
+            self._do(self._scheduler.stop())
+            self._thread.join(_STOP_S)
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_LIMIT_S)

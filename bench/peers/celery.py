@@ -30,7 +30,7 @@ _WORKER = ("worker", "--pool=prefork", "--concurrency=2", "--without-gossip", "-
 
 class OnPostgres(Peer):
     package = "celery"
-    settings = "sqla broker, prefork 2, prefetch 128, results ignored; beat for recurring jobs"
+    settings = "sqla broker, prefork 2, prefetch 128, polls each 0.1 s, results ignored; beat"
     declares = True
 
     def __init__(self, place: Place) -> None:
@@ -103,6 +103,8 @@ def _make(dsn: str) -> Any:
     app.conf.update(
         task_ignore_result=True,
         worker_prefetch_multiplier=128,
+        # A queue that is found empty is looked at again after a second, if nothing is said.
+        broker_transport_options={"polling_interval": 0.1},
         worker_hijack_root_logger=False,
         timezone="UTC",
         enable_utc=True,

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from shardwheel.bench.peers.notes import started
-from shardwheel.bench.peers.peer import Peer
+from shardwheel.bench.peers.peer import Peer, Place
 from shardwheel.bench.peers.work import Once, Plan
 
 _LIMIT_S = 600
@@ -26,6 +26,11 @@ class InPostgres(Peer):
     package = "pgqueuer"
     settings = "asyncpg, uvloop, batches of 100, dequeue timeout 0.1 s, enqueue by lists"
     declares = True
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._runner = asyncio.Runner()
+        self._adding: Any = None
 
     def create(self) -> None:
         async def work(queries: Any) -> None:
@@ -57,36 +62,41 @@ class InPostgres(Peer):
         await queue.run(dequeue_timeout=timedelta(seconds=0.1), batch_size=_BATCH)
 
     def add_once(self, jobs: Sequence[Once]) -> None:
-        now_s = time.time()
-        self._enqueue([job.number for job in jobs], [timedelta(seconds=job.due_s - now_s) for job in jobs])
+        self._enqueue([job.number for job in jobs], [job.due_s for job in jobs])
 
     def enqueue(self, numbers: Sequence[int]) -> None:
         self._enqueue(numbers, None)
 
-    def _enqueue(self, numbers: Sequence[int], after: list[timedelta] | None) -> None:
+    def _enqueue(self, numbers: Sequence[int], dues_s: Sequence[float] | None) -> None:
         count = len(numbers)
 
         async def work(queries: Any) -> None:
             payloads = [str(number).encode() for number in numbers]
+            # It takes a delay from when the statement runs: so at the last moment, or all would be late.
+            now_s = time.time()
+            after = None if dues_s is None else [timedelta(seconds=due_s - now_s) for due_s in dues_s]
             await queries.enqueue(["run"] * count, payloads, [0] * count, after)
 
         self._alone(work)
 
     def _alone(self, work: Callable[[Any], Awaitable[None]]) -> None:
-        """In the driver: a connection that only adds."""
+        """In the driver: a connection that only adds, and stays."""
 
         async def main() -> None:
             import asyncpg
             from pgqueuer import Queries
             from pgqueuer.db import AsyncpgDriver
 
-            connection = await asyncpg.connect(self.place.dsn)
-            try:
-                await work(Queries(AsyncpgDriver(connection)))
-            finally:
-                await connection.close()
+            if self._adding is None:
+                self._adding = await asyncpg.connect(self.place.dsn)
+            await work(Queries(AsyncpgDriver(self._adding)))
 
-        asyncio.run(main())
+        self._runner.run(main())
+
+    def close(self) -> None:
+        if self._adding is not None:
+            self._runner.run(self._adding.close())
+        self._runner.close()
 
     def unfinished(self) -> int:
         with psycopg.connect(self.place.dsn) as connection:

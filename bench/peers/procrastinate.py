@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from shardwheel.bench.peers.notes import started
-from shardwheel.bench.peers.peer import Peer
+from shardwheel.bench.peers.peer import Peer, Place
 from shardwheel.bench.peers.work import Once, Plan
 
 _LIMIT_S = 600
@@ -26,6 +26,11 @@ class InPostgres(Peer):
     package = "procrastinate"
     settings = "one worker, concurrency 100, NOTIFY, polls each 0.1 s, batch_defer, pool of 20"
     declares = True
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._runner = asyncio.Runner()
+        self._adding: Any = None
 
     def create(self) -> None:
         async def work(app: Any) -> None:
@@ -61,16 +66,21 @@ class InPostgres(Peer):
 
         self._alone(work)
 
-    def _alone(self, work: Any) -> None:
-        """In the driver: an app that only adds."""
+    def _alone(self, work: Callable[[Any], Awaitable[None]]) -> None:
+        """In the driver: an app that only adds, and stays open."""
 
         async def main() -> None:
-            app, _ = _app(self.place.dsn, ())
-            async with app.open_async():
-                await work(app)
+            if self._adding is None:
+                self._adding, _ = _app(self.place.dsn, ())
+                await self._adding.open_async()
+            await work(self._adding)
 
-        step: Coroutine[Any, Any, None] = main()
-        asyncio.run(step)
+        self._runner.run(main())
+
+    def close(self) -> None:
+        if self._adding is not None:
+            self._runner.run(self._adding.close_async())
+        self._runner.close()
 
     def unfinished(self) -> int:
         with psycopg.connect(self.place.dsn) as connection:
