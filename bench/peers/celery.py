@@ -30,7 +30,7 @@ _WORKER = ("worker", "--pool=prefork", "--concurrency=2", "--without-gossip", "-
 
 class OnPostgres(Peer):
     package = "celery"
-    settings = "sqla broker, prefork 2, prefetch 128, polls each 0.1 s, results ignored; beat"
+    settings = "sqla broker, prefork 2, prefetch 128, polls each second (its only way), results ignored; beat"
     declares = True
 
     def __init__(self, place: Place) -> None:
@@ -44,6 +44,8 @@ class OnPostgres(Peer):
         self._begin("beat", f"--schedule={self.place.folder / 'beat'}", "--loglevel=ERROR", "--pidfile=")
         # The worker says when it listens; beat writes its schedule down once it has merged all of it.
         while not ((self.place.folder / _READY).exists() and _beat_wrote(self.place.folder)):
+            if any(child.poll() is not None for child in self._children):
+                raise RuntimeError("Celery's worker or beat ended instead of getting ready")
             time.sleep(0.02)
 
     def _begin(self, *arguments: str) -> None:
@@ -103,8 +105,6 @@ def _make(dsn: str) -> Any:
     app.conf.update(
         task_ignore_result=True,
         worker_prefetch_multiplier=128,
-        # A queue that is found empty is looked at again after a second, if nothing is said.
-        broker_transport_options={"polling_interval": 0.1},
         worker_hijack_root_logger=False,
         timezone="UTC",
         enable_utc=True,

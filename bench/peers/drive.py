@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -36,4 +37,6 @@ def main(wish: dict[str, object]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    # A run in a shell's background ignores the signal, and so would we.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(json.dumps(main(json.loads(sys.argv[1]))))
