@@ -55,11 +55,7 @@ def canonical_expression(expression: str) -> str:
 def compile_cron(expression: str) -> Cron:
     """Compile an expression; a `UsageError` names the field that is wrong, and why."""
     seconds, words = _fields(canonical_expression(expression))
-    parsed = _parse(words, _FIELDS)
-    minutes, hours, _, months, _ = parsed.expanded
-    hour_mask, minute_mask = _mask(hours, 24), _mask(minutes, 60)
-    minute_of_day_mask = sum(minute_mask << hour * 60 for hour in range(24) if hour_mask >> hour & 1)
-    days = day_masks(_mask(months, 13) >> 1, _DayRule(words, parsed).mask)
+    minute_of_day_mask, days = _five_masks(*words)
     if not any(days):
         raise _refused(
             f"{expression!r} never fires: day of month {words[2]} with day of week {words[4]} does not occur"
@@ -71,6 +67,18 @@ def compile_cron(expression: str) -> Cron:
     return Cron(minute_of_day_mask, _second_mask(seconds), days, follows_elapsed_time)
 
 
+# Apart from the second: jobs that are spread over the minute have the other five in common.
+@lru_cache(maxsize=1024)
+def _five_masks(*words: str) -> tuple[int, tuple[int, ...]]:
+    """The minutes of a day, and the days."""
+    parsed = _parse(list(words), _FIELDS)
+    minutes, hours, _, months, _ = parsed.expanded
+    hour_mask, minute_mask = _mask(hours, 24), _mask(minutes, 60)
+    minute_of_day_mask = sum(minute_mask << hour * 60 for hour in range(24) if hour_mask >> hour & 1)
+    return minute_of_day_mask, day_masks(_mask(months, 13) >> 1, _DayRule(list(words), parsed).mask)
+
+
+@lru_cache(maxsize=128)
 def _second_mask(seconds: str | None) -> int:
     """croniter never sees a sixth field: seconds are read alone, as minutes, which have the same range."""
     if seconds is None:
