@@ -185,17 +185,15 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
         wish = {"peer": peer, "row": row, "count": count, "dsn": dsn, "folder": own, "size": list(size)}
         command = [python, "-m", "shardwheel.bench.peers.drive", json.dumps(wish)]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", MARK: own}
-        driver = subprocess.Popen(
-            command,
-            env=environment,
-            cwd=own,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        # Into files: a pipe would be waited for as long as anybody that the driver left behind holds it.
+        out, err = Path(own) / "out", Path(own) / "err"
+        with out.open("wb") as its_out, err.open("wb") as its_err:
+            driver = subprocess.Popen(
+                command, env=environment, cwd=own, stdout=its_out, stderr=its_err, start_new_session=True
+            )
         limit_s = _LIMITS * size.limit_s + _SLACK_S
         try:
-            out, err = driver.communicate(timeout=limit_s)
+            driver.wait(limit_s)
         except subprocess.TimeoutExpired:
             noted = count_notes(Path(own) / "notes")
             return {"unfinished": f"hung: ended by force after {limit_s:g} s, {noted:,} started"}
@@ -203,8 +201,8 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
             _end(driver)
             end_remains(own)
         if driver.returncode:
-            return {"unfinished": f"{FAILED}{_last_line(err)}"}
-        found: Row = json.loads(out.splitlines()[-1])
+            return {"unfinished": f"{FAILED}{_last_line(err.read_bytes())}"}
+        found: Row = json.loads(out.read_bytes().splitlines()[-1])
         return found
 
 
