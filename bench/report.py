@@ -145,7 +145,10 @@ def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None
     picture = Figure(figsize=(11, 3.8 * rows), layout="constrained")
     FigureCanvasAgg(picture)
     picture.suptitle(title)
-    for axes, panel in zip(picture.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
+    all_axes = list(picture.subplots(rows, columns, squeeze=False).flat)
+    for axes in all_axes[len(panels) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(all_axes, panels, strict=False):
         if isinstance(panel, Bars):
             _draw_bars(axes, panel)
         else:
@@ -153,7 +156,8 @@ def save_picture(path: Path, title: str, panels: Sequence[Panel | Bars]) -> None
     picture.savefig(path, dpi=110)
 
 
-_MANY_BARS: Final = 5
+# Names below bars stand side by side up to so many characters in all.
+_ROOM_FOR_NAMES: Final = 50
 
 
 def _draw_bars(axes: Any, panel: Bars) -> None:
@@ -162,8 +166,12 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
     axes.set(title=panel.title, ylabel=panel.y_label)
     if panel.log:
         axes.set_yscale("log")
-    if len(panel.bars) > _MANY_BARS:
-        axes.tick_params(axis="x", labelrotation=60, labelsize="small")
+    # Room for the figure above the highest bar.
+    axes.margins(y=0.15)
+    if sum(map(len, panel.bars)) > _ROOM_FOR_NAMES:
+        axes.tick_params(axis="x", labelsize="small")
+        for label in axes.get_xticklabels():
+            label.set(rotation=40, horizontalalignment="right", rotation_mode="anchor")
     axes.grid(visible=True, axis="y", alpha=0.3)
 
 

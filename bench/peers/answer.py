@@ -24,10 +24,7 @@ def columns() -> list[str]:
 
 
 def rows_of(report: Report) -> list[list[object]]:
-    return [
-        [f"{one['peer']} {one['version']}".strip(), *(shown(one, name) for name, _ in _PLAIN.values())]
-        for one in report
-    ]
+    return [[_named(one), *(shown(one, name) for name, _ in _PLAIN.values())] for one in report]
 
 
 def shown(entry: dict[str, Any], name: str) -> str:
@@ -40,7 +37,9 @@ def shown(entry: dict[str, Any], name: str) -> str:
         "e2e_per_s": "once",
         "e2e_recurring_per_s": "repeated",
     }[name]
-    reasons = [why for what, why in entry["cannot"].items() if what.split()[0] == row]
+    # A restart is told by how many were held: of these, the one whose figure this is.
+    told = (row, f"{row} {entry.get('restart_held', max(entry.get('recurring') or [0], key=int))}")
+    reasons = [why for what, why in entry["cannot"].items() if what in told]
     if value is not None:
         return f"{figure(value)}, not finished" if reasons else figure(value)
     if not reasons:
@@ -132,7 +131,19 @@ def reasons(report: Report) -> list[list[object]]:
     return [[f"{one['peer']}, {row}", why] for one in report for row, why in one["cannot"].items()]
 
 
+def settings_of(report: Report) -> list[list[object]]:
+    return [
+        [_named(one), "on disk" if one["durable"] else "in memory: gone with the process", one["settings"]]
+        for one in report
+    ]
+
+
+def _named(entry: dict[str, Any]) -> str:
+    return f"{entry['peer']} {entry['version']}".strip()
+
+
 def print_result(report: Report) -> None:
+    print_table("How each is set up", ["", "keeps jobs", "settings"], settings_of(report))
     print_table("The same work on each", columns(), rows_of(report))
     peers, rows = ahead_table(report)
     if rows:
