@@ -12,6 +12,7 @@ import msgspec
 
 from shardwheel.errors import UsageError
 from shardwheel.jsonb import has_nul
+from shardwheel.nesting import MOST_LEVELS, is_deeper
 
 
 def encode_json(what: str, value: Any, most_bytes: int) -> bytes:
@@ -26,15 +27,28 @@ def encode_json(what: str, value: Any, most_bytes: int) -> bytes:
 
 
 def require_storable(what: str, data: bytes, most_bytes: int) -> None:
-    """Refuse JSON that can't be stored, or is larger than it may be."""
+    """Refuse JSON that can't be stored, that somebody can't read, or that is larger than it may be."""
     if len(data) > most_bytes:
         raise UsageError(
             f"{what}: it has {len(data)} bytes; at most {most_bytes} are kept: store it elsewhere and keep a "
             "reference",
             field=what,
         )
+    if _is_too_deep(data):
+        raise UsageError(
+            f"{what}: it is nested deeper than {MOST_LEVELS} levels: make it flatter", field=what
+        )
     if has_nul(data):
         raise UsageError(f"{what}: it holds a NUL character, which can't be stored: leave it out", field=what)
+
+
+def _is_too_deep(data: bytes) -> bool:
+    if data.count(b"[") + data.count(b"{") <= MOST_LEVELS:
+        return False
+    try:
+        return is_deeper(msgspec.json.decode(data))
+    except RecursionError:
+        return True
 
 
 def storable_text(text: str, most: int) -> str:

@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 
 from shardwheel import Client
 from shardwheel.errors import ForbiddenError, LimitedError, TooLargeError, UsageError
+from shardwheel.posting import parse_posting
 from shardwheel.store.jobs import list_jobs
 from shardwheel.store.producers import grant_producer, list_producers, revoke_producer
 
@@ -41,6 +42,13 @@ JOB: dict[str, Any] = {
     "catchup_window_ms": 0,
     "overlap": "allow",
 }
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
 
 
 @pytest.fixture
@@ -153,6 +161,10 @@ def test_names_planted_before_ours_are_not_found(shop: Connection, operator: Con
         {"backoff": JOB["backoff"] | {"base_s": 1e300}},
         {"max_retries": 10**6},
         {"params": []},
+        {"params": {"a": 10**400}},
+        {"params": {"a": [{"b": -(10**400)}]}},
+        {"params": nested(101)},
+        {"params": {"a": [nested(99)]}},
         {"task": ""},
         {"pool": "mine"},
     ],
@@ -164,6 +176,16 @@ def test_what_could_stop_a_service_is_refused_whoever_sends_it(
     shop.commit()
     with pytest.raises(psycopg.DatabaseError):
         shop.execute(CALL, {"tenant": "acme", "job": json.dumps(JOB | wrong)})
+
+
+@pytest.mark.parametrize("params", [nested(100), {"a": [nested(98), 1]}, {"a": [1.7e308, -1.7e308, 5e-324]}])
+def test_what_the_api_takes_may_come_this_way_too(
+    shop: Connection, operator: Connection, params: dict[str, Any]
+) -> None:
+    parse_posting({"task": "welcome", "params": params})
+    shop.execute(CALL, {"tenant": "acme", "job": json.dumps(JOB | {"params": params})})
+    shop.commit()
+    assert tasks(operator) == ["welcome"]
 
 
 def test_a_tenants_own_quotas_hold(shop: Connection, operator: Connection) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from shardwheel.errors import UsageError
-from shardwheel.workers.values import encode_json, storable_text
+from shardwheel.workers.values import encode_json, require_storable, storable_text
 
 LOOP: list[Any] = []
 LOOP.append(LOOP)
@@ -41,6 +41,24 @@ def test_what_can_not_be_stored_is_refused_by_name(value: Any, problem: str) -> 
     with pytest.raises(UsageError, match=problem) as caught:
         encode_json("output", value, 100)
     assert caught.value.field == "output"
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_it_is_no_deeper_than_whoever_reads_it_can_take() -> None:
+    """Were it, the results' letters and the API's lists would end at it, whoever's they are."""
+    assert encode_json("output", nested(100), 1_000)
+    assert encode_json("output", ["["] * 200 + [{}] * 50, 10_000)
+    for levels in (101, 900):
+        with pytest.raises(UsageError, match="deeper than 100 levels"):
+            encode_json("output", nested(levels), 10_000)
+    with pytest.raises(UsageError, match="deeper than 100 levels"):
+        require_storable("checkpoint", b"[" * 5_000 + b"]" * 5_000, 65_536)
 
 
 def test_texts_are_made_fit() -> None:
