@@ -19,6 +19,7 @@ import msgspec
 
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.graph import CycleError, Shape, shape_of
+from shardwheel.jsonb import bytes_when_read
 from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -121,10 +122,11 @@ def _definition(body: Mapping[str, Any]) -> dict[str, Any]:
         encoded = msgspec.json.encode({name: value for name, value in body.items() if value is not None})
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"body: can't be written as JSON: {error}", field="body") from error
-    if len(encoded) > DEFINITION_LIMIT_BYTES:
-        remedy = f"give at most {DEFINITION_LIMIT_BYTES}; pass larger params by reference"
-        raise TooLargeError(f"body: has {len(encoded)} bytes; {remedy}", field="body")
     definition: dict[str, Any] = msgspec.json.decode(encoded)
+    size = bytes_when_read(definition, encoded)
+    if size > DEFINITION_LIMIT_BYTES:
+        remedy = f"give at most {DEFINITION_LIMIT_BYTES}; pass larger params by reference"
+        raise TooLargeError(f"body: has {size} bytes with its numbers written out; {remedy}", field="body")
     return definition
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from shardwheel import dag
 from shardwheel.dag import GREATEST_DEPTH, MOST_EDGES, MOST_TASKS, merged, parse_dag, says_the_same
-from shardwheel.errors import UsageError
+from shardwheel.errors import TooLargeError, UsageError
 
 NOW_MS = 1_795_003_200_000
 PAGE = Path(__file__).parents[2] / "docs" / "dags.md"
@@ -142,6 +143,15 @@ def test_edges_have_a_limit_of_their_own() -> None:
 def test_the_largest_dags_are_taken() -> None:
     assert parse_dag({"tasks": chain(GREATEST_DEPTH)}).shape.depth == GREATEST_DEPTH
     assert len(parse_dag({"tasks": [task(f"t{n}") for n in range(MOST_TASKS)]}).tasks) == MOST_TASKS
+
+
+def test_a_definition_is_measured_as_it_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand tasks of a few hundred such numbers each would come back as 600 MB."""
+    monkeypatch.setattr(dag, "DEFINITION_LIMIT_BYTES", 100_000)
+    grown, same = ({"n": [number] * 200} for number in (1e308, "1e308"))
+    parse_dag({"tasks": [task(f"t{n}", params=same) for n in range(3)]})
+    with pytest.raises(TooLargeError, match="written out"):
+        parse_dag({"tasks": [task(f"t{n}", params=grown) for n in range(3)]})
 
 
 def test_bounds_of_a_schedule_need_one() -> None:
