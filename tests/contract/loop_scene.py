@@ -12,7 +12,7 @@ from psycopg import Connection
 from shardwheel.execution import FIRST_PAGES, Claimant, Claimed, ClaimReply, ResultsStand
 from shardwheel.ids import fire_id
 from shardwheel.job import Changes
-from shardwheel.limits import TaskType, WorkerCard
+from shardwheel.limits import TaskName, TaskType, WorkerCard
 from shardwheel.posting import parse_posting
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import create_jobs, get_job
@@ -22,6 +22,8 @@ from tests.contract.loop_rig import LoopRig, LoopStore
 
 ALL = range(256)
 NOWHERE = ResultsStand("g", {})
+# Of which type the jobs of a scene are.
+WORK = TaskName("t", "work")
 
 
 class Scene:
@@ -114,3 +116,8 @@ def result_of(claimed: Claimed, outcome: Outcome = Outcome.SUCCEEDED, **fields: 
     head = (FORMAT_VERSION, claimed.execution_id, claimed.job_id, claimed.partition, claimed.attempt)
     tail = (claimed.claim_token, outcome, claimed.due_ms, claimed.due_ms + 40, "w")
     return Result(*head, *tail, **fields)
+
+
+def told(claimed: Claimed, outcome: Outcome = Outcome.SUCCEEDED) -> Result:
+    """Its result, as a worker tells whose it was: runs are counted by that."""
+    return result_of(claimed, outcome, tenant_id=WORK.tenant_id, task=WORK.task)

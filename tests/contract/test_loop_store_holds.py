@@ -1,27 +1,23 @@
-"""The contract of the loop's store, as in test_loop_store.py. Here: what a task type holds, and what lets it
-go on: pauses, limits, rates, breakers, handlers, and the tenant's budget of retries."""
+"""The contract of the loop's store, as in test_loop_store.py. Here: what a task type or a job holds, and what
+lets it go on: pauses, limits, rates and breakers."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, trio_test
 
-from shardwheel.errors import NotFoundError
-from shardwheel.execution import FIRST_PAGES, Claimed, ClaimReply
-from shardwheel.limits import Tally, TaskName
+from shardwheel.execution import FIRST_PAGES, ClaimReply
+from shardwheel.limits import Tally
 from shardwheel.store.held import skip_held, sweep_held
 from shardwheel.store.jobs import delete_job, edit_job, pause_job, resume_job
-from shardwheel.store.task_types import get_task, list_tasks, pause_task, resume_task
-from shardwheel.wire import Outcome, Result
+from shardwheel.store.task_types import get_task, pause_task, resume_task
+from shardwheel.wire import Outcome
 from tests.contract.loop_rig import LoopRig
-from tests.contract.loop_scene import ALL, NOWHERE, Scene, fire_of, result_of, scene
+from tests.contract.loop_scene import ALL, WORK, Scene, fire_of, result_of, scene, told
 from tests.contract.store_rig import PATIENCE_S
-
-WORK = TaskName("t", "work")
 
 
 async def tell(s: Scene, *, well: int = 0, badly: int = 0) -> None:
@@ -106,6 +102,41 @@ async def test_a_resumed_job_lets_go_what_was_held_for_it(rig: LoopRig, clock: M
         assert await s.reasons() == ["paused"]
         await rig.run(resume_job, "t", job.job_id)
         assert await s.reasons() == ["queued"]
+
+
+@trio_test
+async def test_of_many_jobs_a_sweep_looks_at_a_page(
+    rig: LoopRig, clock: MockClock | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardwheel.store.held.PAGE", 2)
+    async with scene(rig) as s:
+        jobs = [await s.create(every="10s") for _ in range(5)]
+        for job in jobs:
+            await s.store.settle([result_of(await s.running(job), Outcome.RELEASED)])
+            await rig.run(pause_job, "t", job.job_id)
+        await s.claim(*(fire_of(job, attempt=2) for job in jobs))
+        pages, seen = FIRST_PAGES, []
+        for _ in range(4):
+            pages = await s.store.sweep_held(list(ALL), pages)
+            seen.append(pages.paused)
+        assert len(set(seen)) == 4
+        assert seen[-1] == FIRST_PAGES.paused
+        assert seen[:-1] == sorted(seen[:-1])
+        await rig.run(delete_job, "t", jobs[0].job_id)
+        assert sorted(await s.reasons()) == [*["paused"] * 4, "skipped"]
+
+
+@trio_test
+async def test_of_a_deleted_job_everything_that_is_held_ends(rig: LoopRig, clock: MockClock | None) -> None:
+    async with scene(rig) as s:
+        job, other = await s.create(every="10s"), await s.create(every="10s")
+        await rig.run(pause_task, "t", "work", "ada")
+        await s.claim(*(fire_of(job, at) for at in range(7)), fire_of(other))
+        await rig.run(partial(skip_held, most=3), job.job_id)  # As deleting it does, of a thousand.
+        assert (await s.reasons()).count("skipped") == 3
+        for left in (2, 1, 1):
+            await rig.run(partial(sweep_held, most=3), list(ALL), FIRST_PAGES)
+            assert (await s.reasons()).count("task_paused") == left
 
 
 # --- how many at once, how many a second --------------------------------------------------------------
@@ -217,7 +248,7 @@ async def test_one_probe_closes_a_breaker_when_it_ends_well(rig: LoopRig, clock:
         assert await s.claim_times(job, 3) == []
         await s.sweep_held()
         assert await s.reasons() == ["running", "breaker_open", "breaker_open", "breaker_open"]
-        await s.store.tally((await s.store.settle([_told(probe)])).tallies, 7)
+        await s.store.tally((await s.store.settle([told(probe)])).tallies, 7)
         await s.sweep_held()
         assert await s.reasons() == ["succeeded", "queued", "queued", "queued"]
         await tell(s, badly=20)  # In the span of time in which it was closed.
@@ -232,7 +263,7 @@ async def test_a_failed_probe_opens_a_breaker_again(rig: LoopRig, clock: MockClo
         await tell(s, badly=20)
         await rig.wait_out_breakers()
         probe = await s.running(job)
-        await s.store.tally((await s.store.settle([_told(probe, Outcome.FAILED)])).tallies, 7)
+        await s.store.tally((await s.store.settle([told(probe, Outcome.FAILED)])).tallies, 7)
         assert await s.claim_times(job, 1) == []
         assert await rig.slots() == (0, 0)
         await s.limit(breaker=False)
@@ -255,160 +286,3 @@ async def test_a_probe_counts_among_those_that_may_run_at_once(rig: LoopRig, clo
         await tell(s, well=1)
         assert await s.claim_times(job, 3) == []
         assert (await s.reasons())[1:] == ["concurrency", "running", "concurrency"]
-
-
-def _told(claimed: Claimed, outcome: Outcome = Outcome.SUCCEEDED) -> Result:
-    return result_of(claimed, outcome, tenant_id="t", task="work")
-
-
-# --- handlers, retries, what people see ---------------------------------------------------------------
-
-
-@trio_test
-async def test_an_unknown_handler_waits_for_a_live_worker_of_its_pool(
-    rig: LoopRig, clock: MockClock | None
-) -> None:
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        await s.claim(fire_of(job), tasks=frozenset({"other"}))
-        await s.announce("work", worker="elsewhere", pool="long")
-        await s.announce("other", worker="without")
-        await s.announce("work", worker="silent")
-        await rig.silence_workers()
-        await s.announce("work", worker="gone")
-        await s.store.withdraw_worker("gone")
-        await s.announce("work", worker="elsewhere", pool="long")
-        await s.sweep_held()
-        assert await s.reasons() == ["handler_unknown"]
-        await s.announce("work", worker="silent")
-        await s.sweep_held()
-        assert await s.reasons() == ["queued"]
-
-
-@trio_test
-async def test_a_worker_without_the_handler_starves_none_that_has_it(
-    rig: LoopRig, clock: MockClock | None
-) -> None:
-    """Messages are dealt out by partition: let go, it would meet the wrong worker again and again."""
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        await s.announce("other", worker="wrong")
-        await s.announce("work", "other", worker="right")
-        await s.claim(fire_of(job), tasks=frozenset({"other"}), worker="wrong")
-        await s.sweep_held()
-        assert await s.reasons() == ["handler_unknown"]
-        assert await s.store.held_for_workers("short", {"other"}, 10) == []
-        assert await s.store.held_for_workers("long", {"work"}, 10) == []
-        ((fire, priority),) = await s.store.held_for_workers("short", {"other", "work"}, 10)
-        assert (fire.execution_id, fire.attempt, priority) == (fire_of(job).execution_id, 1, 2)
-        again = await s.claim(fire, tasks=frozenset({"other"}), worker="wrong")
-        assert (again.claimed, again.recorded, again.duplicates) == ([], {}, 1)
-        assert (await s.claim(msgspec.structs.replace(fire, attempt=2))).duplicates == 1
-        (claimed,) = (await s.claim(fire, worker="right")).claimed
-        assert (claimed.attempt, (await s.claim(fire, worker="right")).duplicates) == (1, 1)
-        assert (await s.store.settle([_told(claimed)])).by_state == {"succeeded": 1}
-
-
-@trio_test
-async def test_what_another_worker_fetches_obeys_every_limit(rig: LoopRig, clock: MockClock | None) -> None:
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        await s.claim(fire_of(job), fire_of(job, 1), tasks=frozenset())
-        fires = [fire for fire, _ in await s.store.held_for_workers("short", {"work"}, 10)]
-        assert [fire.execution_id for fire in fires] == sorted(fire.execution_id for fire in fires)
-        await rig.run(pause_task, "t", "work", "ada")
-        await s.claim(fires[0])
-        await rig.run(resume_task, "t", "work")
-        await rig.run(delete_job, "t", job.job_id)
-        assert (await s.claim(*fires)).claimed == []
-        assert {state for state, *_ in await s.states()} == {"skipped"}
-
-
-@trio_test
-async def test_of_a_deleted_job_everything_that_is_held_ends(rig: LoopRig, clock: MockClock | None) -> None:
-    async with scene(rig) as s:
-        job, other = await s.create(every="10s"), await s.create(every="10s")
-        await rig.run(pause_task, "t", "work", "ada")
-        await s.claim(*(fire_of(job, at) for at in range(7)), fire_of(other))
-        await rig.run(partial(skip_held, most=3), job.job_id)  # As deleting it does, of a thousand.
-        assert (await s.reasons()).count("skipped") == 3
-        for left in (2, 1, 1):
-            await rig.run(partial(sweep_held, most=3), list(ALL), FIRST_PAGES)
-            assert (await s.reasons()).count("task_paused") == left
-
-
-@trio_test
-async def test_a_tenant_without_retries_left_gets_none(rig: LoopRig, clock: MockClock | None) -> None:
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        await s.store.tally({TaskName("t", "other"): Tally(firsts=12, retries=23)}, 1)
-        failed = [_told(claimed, Outcome.FAILED) for claimed in (await s.claim(fire_of(job))).claimed]
-        settled = await s.store.settle(failed)
-        assert settled.by_state == {"retry_wait": 1}
-        assert settled.tallies == {WORK: Tally(1, 1, 1, 1)}
-        await s.store.tally({TaskName("t", "other"): Tally(retries=1)}, 2)
-        await s.store.tally({TaskName("somebody else", "work"): Tally(firsts=1000)}, 2)
-        failed = [_told(claimed, Outcome.FAILED) for claimed in (await s.claim(fire_of(job, 1))).claimed]
-        settled = await s.store.settle(failed)
-        assert settled.tallies == {WORK: Tally(1, 1, 1, 0)}
-        assert await s.states() == [("retry_wait", None, 2), ("dead", "retry_budget", 1)]
-
-
-@trio_test
-async def test_a_time_out_that_the_sweep_ends_counts_like_one_that_was_reported(
-    rig: LoopRig, clock: MockClock | None
-) -> None:
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        await s.running(job)
-        await rig.overrun(by_s=20, heard_s_ago=2)
-        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
-        assert (swept.by_state, swept.tallies) == ({"retry_wait": 1}, {WORK: Tally(1, 1, 1, 1)})
-        await s.store.tally({TaskName("t", "other"): Tally(firsts=1, retries=22)}, 1)
-        await s.running(job, 1)
-        await rig.overrun(by_s=20, heard_s_ago=2)
-        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
-        assert (swept.by_state, swept.tallies) == ({"dead": 1}, {WORK: Tally(1, 1, 1, 0)})
-        assert await s.states() == [("retry_wait", None, 2), ("dead", "retry_budget", 1)]
-        await s.running(job, 2)
-        await rig.end_leases()
-        swept = await s.store.sweep_lost(list(ALL), NOWHERE)
-        assert (swept.by_state, swept.tallies) == ({"queued": 1}, {})  # A lost worker is no run that failed.
-
-
-@trio_test
-async def test_people_see_each_task_with_its_limits(rig: LoopRig, clock: MockClock | None) -> None:
-    async with scene(rig) as s:
-        job = await s.create(every="10s")
-        with pytest.raises(NotFoundError):
-            await rig.run(get_task, "t", "nothing")
-        assert [(one.task, one.max_running) for one in await rig.run(list_tasks, "t")] == [("work", None)]
-        limited = await s.limit(max_running=3, rate="60/min")
-        assert (limited.max_running, limited.rate_per_s, limited.burst) == (3, 1.0, 2)
-        assert (limited.slots_taken, limited.breaker) == (0, True)
-        await rig.let_tokens_come(10)
-        assert await s.claim_times(job, 0, 1, 2) == [0, 1]
-        shown = await rig.run(get_task, "t", "work")
-        assert (shown.slots_taken, shown.held) == (2, 1)
-
-
-@trio_test
-async def test_of_many_jobs_a_sweep_looks_at_a_page(
-    rig: LoopRig, clock: MockClock | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shardwheel.store.held.PAGE", 2)
-    async with scene(rig) as s:
-        jobs = [await s.create(every="10s") for _ in range(5)]
-        for job in jobs:
-            await s.store.settle([result_of(await s.running(job), Outcome.RELEASED)])
-            await rig.run(pause_job, "t", job.job_id)
-        await s.claim(*(fire_of(job, attempt=2) for job in jobs))
-        pages, seen = FIRST_PAGES, []
-        for _ in range(4):
-            pages = await s.store.sweep_held(list(ALL), pages)
-            seen.append(pages.paused)
-        assert len(set(seen)) == 4
-        assert seen[-1] == FIRST_PAGES.paused
-        assert seen[:-1] == sorted(seen[:-1])
-        await rig.run(delete_job, "t", jobs[0].job_id)
-        assert sorted(await s.reasons()) == [*["paused"] * 4, "skipped"]

@@ -1,3 +1,5 @@
+"""What is read as a cron expression, and what is refused with its reason."""
+
 from __future__ import annotations
 
 from random import Random

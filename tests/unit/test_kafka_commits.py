@@ -1,3 +1,5 @@
+"""The book of what a consumer owes the broker: nothing is forgotten, and no offset goes back."""
+
 from __future__ import annotations
 
 from shardwheel.kafka_commits import Commits, offsets_after

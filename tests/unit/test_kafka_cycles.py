@@ -1,3 +1,5 @@
+"""Cycles on their way to Kafka: what travels together, and how far all of it has landed."""
+
 from __future__ import annotations
 
 import pytest

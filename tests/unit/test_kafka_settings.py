@@ -1,3 +1,5 @@
+"""A deployment chooses the driver's settings, but for those that a promise rests on."""
+
 from __future__ import annotations
 
 from shardwheel.kafka_settings import client_settings, consumer_settings, producer_settings

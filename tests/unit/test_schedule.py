@@ -1,3 +1,5 @@
+"""The times of a schedule: of cron, interval, once and none, to the end of the calendar."""
+
 from __future__ import annotations
 
 import gc

@@ -1,3 +1,5 @@
+"""Times and durations as people write them: what is read, and what is refused."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone

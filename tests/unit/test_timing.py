@@ -1,3 +1,5 @@
+"""A job's own bounds around its schedule: start, end and the number of its runs."""
+
 from __future__ import annotations
 
 from datetime import datetime

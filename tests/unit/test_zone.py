@@ -1,3 +1,5 @@
+"""Zones as spans of constant offset, held to what zoneinfo says."""
+
 from __future__ import annotations
 
 import struct
