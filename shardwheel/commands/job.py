@@ -14,7 +14,7 @@ from shardwheel.commands.filters import (
     ManyOption,
     YesOption,
 )
-from shardwheel.commands.job_bulk import JobTarget, each_of
+from shardwheel.commands.job_bulk import JobTarget, one_or_each
 from shardwheel.commands.reading import json_of
 from shardwheel.commands.said import noun
 from shardwheel.commands.verbs import Terminal, verb
@@ -64,7 +64,7 @@ def create(
     more = {"pool": pool, "priority": priority, "max_retries": max_retries, "tags": tag}
     body |= {field: value for field, value in (given | more).items() if value is not None}
     job = at.api.make("/jobs", body=body | fields_of(set_field))
-    show_job(at, in_brief(job) if at.is_for_people else job)
+    at.show(in_brief(job) if at.is_for_people else job)
 
 
 @verb(app)
@@ -81,7 +81,7 @@ def get(
 
         shardctl job get 0193… -o yaml
     """
-    show_job(at, at.api.get("/jobs/{}", job_id, full=True if full else None))
+    at.show(at.api.get("/jobs/{}", job_id, full=True if full else None))
 
 
 @verb(app, "list")
@@ -123,7 +123,7 @@ def update(at: Terminal, job_id: JobId, set_field: SetOption = None) -> None:
     changes = fields_of(set_field)
     if not changes:
         raise UsageError("set: nothing is to change; name fields with --set FIELD=JSON", field="set")
-    show_job(at, at.api.patch("/jobs/{}", job_id, body=changes))
+    at.show(at.api.patch("/jobs/{}", job_id, body=changes))
 
 
 @verb(app)
@@ -143,10 +143,7 @@ def pause(
 
         shardctl job pause --filter tag=billing --yes
     """
-    if job_id is not None and not (filters or all_ or dry_run):
-        show_job(at, at.api.post("/jobs/{}:pause", job_id))
-        return
-    each_of(
+    one_or_each(
         at,
         JobTarget(job_id, filters, all_, "active"),
         ("pause", "paused"),
@@ -177,10 +174,7 @@ def resume(
         shardctl job resume --all --yes
     """
     body = {"missed": missed}
-    if job_id is not None and not (filters or all_ or dry_run):
-        show_job(at, at.api.post("/jobs/{}:resume", job_id, body=body))
-        return
-    each_of(
+    one_or_each(
         at,
         JobTarget(job_id, filters, all_, "paused"),
         ("resume", "resumed"),
@@ -207,15 +201,14 @@ def delete(
 
         shardctl job delete --filter task=report.build --dry-run
     """
-    if job_id is not None and not (filters or all_ or dry_run):
+    target = JobTarget(job_id, filters, all_, None)
+    if job_id is not None and target.is_one and not dry_run:
         job = at.api.get("/jobs/{}", job_id)
         told = f"{job['name'] or job['task']}, {job['state']}"
         at.agree(f"Delete job {job_id} ({told})?", "deleted", yes)
-        show_job(at, at.api.delete("/jobs/{}", job_id))
-        return
-    each_of(
+    one_or_each(
         at,
-        JobTarget(job_id, filters, all_, None),
+        target,
         ("delete", "deleted"),
         lambda one: at.api.delete("/jobs/{}", one),
         dry_run=dry_run,
@@ -267,10 +260,6 @@ def fields_of(pairs: list[str] | None) -> dict[str, Any]:
             )
         fields[field] = json_of(value, field)
     return fields
-
-
-def show_job(at: Terminal, job: dict[str, Any]) -> None:
-    at.show(job)
 
 
 def in_brief(job: dict[str, Any]) -> dict[str, Any]:

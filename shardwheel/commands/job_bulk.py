@@ -1,4 +1,5 @@
-"""One verb on many jobs: which they are and how many, an answer, then one after the other with progress.
+"""One verb on a job, or on many: which they are and how many, an answer, then one after the other with
+progress.
 
 Each is a request of its own and done when it is answered: what was done stays done if it is cut off, and the
 same line again does the rest.
@@ -27,8 +28,29 @@ class JobTarget(NamedTuple):
     all_: bool
     state: str | None
 
+    @property
+    def is_one(self) -> bool:
+        """By its id, and by nothing else."""
+        return self.job_id is not None and not (self.filters or self.all_)
 
-def each_of(
+
+def one_or_each(
+    at: Terminal,
+    target: JobTarget,
+    words: tuple[str, str],
+    change: Callable[[str], Any],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Change the one that is named, and show it; or all that are meant, and say how many."""
+    if target.job_id is not None and target.is_one and not dry_run:
+        at.show(change(target.job_id))
+    else:
+        _each_of(at, target, words, change, dry_run=dry_run, yes=yes)
+
+
+def _each_of(
     at: Terminal,
     target: JobTarget,
     words: tuple[str, str],

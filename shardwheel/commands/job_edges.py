@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shardwheel.commands.job import JobId, show_job
+from shardwheel.commands.job import JobId
 from shardwheel.commands.verbs import Terminal
 
 
@@ -26,4 +26,4 @@ def depend(
         shardctl job depend $JOB --on $PARENT --remove
     """
     edge = "/jobs/{}/dependencies/{}"
-    show_job(at, at.api.delete(edge, job_id, on) if remove else at.api.put(edge, job_id, on))
+    at.show(at.api.delete(edge, job_id, on) if remove else at.api.put(edge, job_id, on))
