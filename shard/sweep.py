@@ -1,11 +1,17 @@
-"""The sweep: what events may have missed, made true again from the tables, for the partitions one owns."""
+"""The sweep: what events may have missed, made true again from the tables, for the partitions one owns.
+
+What follows in a DAG's run may be too much for one transaction, or be refused, and would be for whoever owns
+the partition next: so it keeps nothing else from being done, and ends no process.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
+from shardwheel.errors import RefusedError
 from shardwheel.execution import (
     FIRST_ENDING,
     FIRST_PAGES,
@@ -17,6 +23,7 @@ from shardwheel.execution import (
     Settled,
 )
 from shardwheel.limits import LANES, Tally, TaskName
+from shardwheel.logs import get_logger
 from shardwheel.metrics import DAG_LATE, DEAD_LETTERS, HELD, RESULTS_LAG, tell_run_ends
 from shardwheel.ports import Bus
 from shardwheel.shard.ground import generation_of
@@ -55,6 +62,7 @@ class Sweep:
         self._run_page = bytes(16)
         self._rounds = 0
         self._lane = random.randrange(LANES)
+        self._log = get_logger(part="sweep")
 
     async def run_once(self, mine: list[int]) -> None:
         if not mine:
@@ -64,21 +72,42 @@ class Sweep:
         if await self._store.expand_work(mine, EXPANDED_AT_ONCE):
             self._poke()
         _, self._ending_page = await self._store.sweep_completed(mine, self._ending_page)
-        if self._rounds % 5 == 0:
+        number = self._rounds
+        if number % 5 == 0:
             _tell(await self._store.counts(mine))
-            self._go_on_from(await self._store.sweep_put_off(mine))
-        if self._rounds % 30 == 0:
+        if number % 30 == 0:
             await self._store.sweep_overdue(mine)
             await self._store.sweep_slots(mine)
-            resolved, self._run_page = await self._store.sweep_runs(mine, self._run_page)
-            self._go_on_from(resolved)
-        if self._rounds % 1800 == 0:
+        if number % 1800 == 0:
             await self._store.make_months()
         self._rounds += 1
-        # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
+        try:
+            await self._go_on_with_runs(mine, number)
+        finally:
+            # Last: while the results' Kafka is away nobody can tell what was lost; all else goes on.
+            await self._put_back(mine)
+
+    async def _go_on_with_runs(self, mine: list[int], number: int) -> None:
+        with self._passing_over():
+            if number % 30 == 0:
+                resolved, self._run_page = await self._store.sweep_runs(mine, self._run_page)
+                self._go_on_from(resolved)
+        with self._passing_over():
+            if number % 5 == 0:
+                self._go_on_from(await self._store.sweep_put_off(mine))
+
+    async def _put_back(self, mine: list[int]) -> None:
         stand = await self._results_stand()
         await self._note(await self._store.sweep_lost(mine, stand))
-        await self._note(await self._store.sweep_tasks(mine, stand))
+        with self._passing_over():
+            await self._note(await self._store.sweep_tasks(mine, stand))
+
+    @contextmanager
+    def _passing_over(self) -> Iterator[None]:
+        try:
+            yield
+        except RefusedError as error:
+            self._log.error("passed over", reason=str(error))
 
     async def _note(self, settled: Settled) -> None:
         """What hangs counts as what its worker reports does: for the breaker and the retry budget."""
