@@ -96,13 +96,16 @@ class PostgresStore:
         return await self._pool.run(sweep.sweep_lost, partitions, stand)
 
     async def sweep_tasks(self, partitions: Sequence[int], stand: ResultsStand) -> Settled:
-        return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
+        with data_may_be_refused():
+            return await self._pool.run(dag_sweep.sweep_tasks, partitions, stand)
 
     async def sweep_runs(self, partitions: Sequence[int], after: bytes) -> tuple[Resolved, bytes]:
-        return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
+        with data_may_be_refused():
+            return await self._pool.run(dag_sweep.sweep_runs, partitions, after)
 
     async def sweep_put_off(self, partitions: Sequence[int]) -> Resolved:
-        return await self._pool.run(dag_put_off.sweep_put_off, partitions)
+        with data_may_be_refused():
+            return await self._pool.run(dag_put_off.sweep_put_off, partitions)
 
     async def sweep_held(self, partitions: Sequence[int], pages: HoldPages) -> HoldPages:
         return await self._pool.run(held.sweep_held, partitions, pages)

@@ -10,12 +10,16 @@ from typing import Any
 
 import psycopg
 import pytest
+from trio.testing import trio_test
 
+from shardwheel.errors import RefusedError
 from shardwheel.execution import Claimed
 from shardwheel.store.arrays import Uuid
 from shardwheel.store.dag_hands import Hand, cancel_run, force_complete
 from shardwheel.store.dag_put_off import runs_put_off, tell_runs
 from shardwheel.store.dag_sweep import sweep_runs
+from shardwheel.store.pool import Pool
+from shardwheel.store.postgres import PostgresStore
 from shardwheel.store.settle import settle
 from shardwheel.store.sql import sql
 from shardwheel.wire import Outcome
@@ -201,3 +205,20 @@ def test_whoever_dies_between_putting_off_and_telling_leaves_it_to_the_next(race
     assert (race.joined(), figures(race.conn)) == ([], [("running", 3, 1)])
     assert catch_up(race.conn) == 6
     assert race.joined() == [("queued", 3)]
+
+
+@trio_test
+async def test_a_sweep_is_refused_a_run_by_name(race: Race) -> None:
+    """So that its shard knows that it need not try at once again, nor end."""
+    pairs = race.start(1)
+    with race.conn.transaction():
+        settle(race.conn, [told(one) for pair in pairs for one in pair], put_off=True)
+    race.conn.execute("UPDATE shardwheel.dag_put_off SET put_off_at = put_off_at - interval '1 hour'")
+    race.conn.execute("ALTER TABLE shardwheel.dag_counters ADD CONSTRAINT none CHECK (false) NOT VALID")
+    async with Pool(race.dsn, name="shard", size=1) as pool:
+        store = PostgresStore(pool)
+        with pytest.raises(RefusedError):
+            await store.sweep_put_off([race.dag.job.partition])
+        race.conn.execute("ALTER TABLE shardwheel.dag_counters DROP CONSTRAINT none")
+        assert race.dag.job.partition in (await store.sweep_put_off([race.dag.job.partition])).queued
+    assert race.joined() == [("queued", 1)]
