@@ -95,12 +95,6 @@ class DatabaseClock:
         bounds = self._bounds_at(self._monotonic())
         return (bounds.high_ms - bounds.low_ms) / 2
 
-    @property
-    def standing_ms(self) -> float:
-        """How long `reached_ms` will still stand, after the database's clock was set back; mostly 0."""
-        at_s = self._monotonic()
-        return max(0.0, self._shown_reached_ms - (at_s * 1000 + self._bounds_at(at_s).low_ms))
-
     def observe(self, sample: Sample) -> None:
         """Take in one sample, whose answer came just now."""
         here = Bounds(
