@@ -24,7 +24,7 @@ from shardwheel.results.lag import LagBreaker
 from shardwheel.service import Service
 
 PAUSE_S = 1.0
-# So many runs, each alone and one after the other, are not too much: the database is away.
+# So many runs of one walk are hardly too much, each alone: the database is away.
 AWAY_AFTER = 3
 FROM_THE_FIRST = bytes(16)
 
@@ -50,6 +50,7 @@ class CatchingUp:
         self._poke = poke
         self._log = get_logger(role="results")
         self._too_much: set[bytes] = set()
+        self._begin_after = FROM_THE_FIRST
 
     def add_to_service(self) -> None:
         self._service.add_loop("catch up", self._run)
@@ -68,7 +69,8 @@ class CatchingUp:
 
     async def run_once(self) -> int:
         """One walk over all runs that are owed something; of how many ends they were told."""
-        told, after, self._too_much = 0, FROM_THE_FIRST, set()
+        told, after, self._too_much = 0, self._begin_after, set()
+        self._begin_after = FROM_THE_FIRST
         while not self._breaker.is_open and not self._service.stopping.is_set():
             run_ids = await self._store.runs_put_off(after)
             if not run_ids:
@@ -101,6 +103,7 @@ class CatchingUp:
     def _pass_over(self, run_id: bytes, error: UnavailableError) -> int:
         self._too_much.add(run_id)
         if len(self._too_much) >= AWAY_AFTER:
+            self._begin_after = run_id  # Should it not be away, those behind have their turn next time.
             raise error
         self._log.error("passed over", run=run_id.hex(), reason=str(error))
         return 0

@@ -100,6 +100,18 @@ async def test_a_run_that_is_too_much_for_a_transaction_stops_no_other() -> None
 
 
 @trio_test
+async def test_many_runs_that_are_too_much_stop_none_behind_them_for_long() -> None:
+    """Several look as if the database were away: those behind have their turn at the next walk."""
+    store = Owed(a=1, b=1, c=1, d=1, e=1, f=1)
+    store.too_large = {b"a", b"b", b"c", b"d"}
+    catching, _, _ = catching_up(store)
+    with pytest.raises(UnavailableError):
+        await catching.run_once()
+    assert await catching.run_once() == 2
+    assert sorted(store.owed) == sorted(store.too_large)
+
+
+@trio_test
 async def test_a_database_that_is_away_is_not_asked_run_by_run() -> None:
     store = Owed(**{f"{n:03}": 1 for n in range(100)})
     store.most = 0
