@@ -42,7 +42,8 @@ TOKEN = re.compile(
     "|".join([f"(?P<uuid>{UUID})", *(f"(?P<loose{i}>{one})" for i, one in enumerate(LOOSE)), "(?P<any>…)"])
 )
 LOOKS = re.compile(
-    r"^(?:shardctl .*\b(?:list|get|show|runs|explain|status|logs|next|partition list|doctor)\b|cat |tail )"
+    r"^(?:shardctl .*\b(?:list|get|show|runs|explain|status|logs|next|partition list|doctor)\b"
+    r"|cat |tail |psql .*pg_is_in_recovery)"
 )
 FIELD = """#!{python} -IS
 import json, sys
