@@ -47,7 +47,7 @@ RUNS: Final = (
     Planned("sleepers", ("sleepers",), 1.5),
     Planned("isolated", ("isolated",), 1),
     Planned("growth", ("growth",), 9),
-    Planned("peers", ("peers", "--limit", "60"), 65, keeps=True),
+    Planned("peers", ("peers", "--limit", "45"), 60, keeps=True),
 )
 
 

@@ -99,7 +99,8 @@ def _comparable(entry: dict[str, Any]) -> dict[str, tuple[float, bool]]:
         for title, name in zip(RECURRING_COLUMNS, _RECURRING, strict=True)
         if name != "lateness_p50_ms"
     }
-    return {title: (value, more) for title, (value, more) in (plain | held).items() if value}
+    # Who holds nothing in memory has about 0 bytes a job, or less: there is no ratio.
+    return {title: (value, more) for title, (value, more) in (plain | held).items() if value and value > 0}
 
 
 def ahead_table(report: Report) -> tuple[list[str], list[list[object]]]:

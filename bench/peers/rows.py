@@ -93,7 +93,7 @@ class Run:
         self._start()
         per_job_s = self._warm_up()
         count = self._size.herd
-        due_s = time.time() + 3 + min(2 * count * per_job_s, self._size.limit_s)
+        due_s = self._soon_s(count * per_job_s)
         self._limit(_LOADS)
         loaded_s = self._add("add_once", [Once(number, due_s) for number in range(count)])
         # Who was still loading then is counted from when it was done with it.
@@ -112,7 +112,7 @@ class Run:
         self._start()
         per_job_s = self._warm_up()
         count = round(self._size.pace_s * self._size.pace_per_s)
-        first_s = time.time() + 3 + min(2 * count * per_job_s, self._size.limit_s)
+        first_s = self._soon_s(count * per_job_s)
         dues = [Once(number, first_s + number / self._size.pace_per_s) for number in range(count)]
         self._limit()
         self._add("add_once", dues)
@@ -239,6 +239,10 @@ class Run:
         per_job_s = (time.monotonic() - begun_s) / _WARM_UP
         self._wait(lambda: count_notes(self._notes) >= _WARM_UP, lambda: "warming up")
         return per_job_s
+
+    def _soon_s(self, loading_s: float) -> float:
+        """A moment by which so much should be loaded, with some room; not further off than the limit."""
+        return time.time() + 3 + min(1.5 * loading_s, self._size.limit_s)
 
     def _add(self, method: str, items: Sequence[Any]) -> float:
         """By portions; when that was done."""

@@ -70,7 +70,7 @@ class Size(NamedTuple):
 
     herd: int = 20_000
     pace_per_s: int = 100
-    pace_s: float = 30.0
+    pace_s: float = 20.0
     recurring: tuple[int, ...] = (1_000, 10_000, 100_000)
     window_s: float = 20.0
     limit_s: float = 120.0

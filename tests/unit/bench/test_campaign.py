@@ -69,7 +69,7 @@ def test_rows_are_kept_while_a_long_run_is_under_way(tmp_path: Path, monkeypatch
     assert rows.exists()
     assert campaign.run_all(runs, tmp_path, again=False, plan=False, say=lambda _: None) == []
     assert not rows.exists()
-    assert campaign.read_run(tmp_path / "peers.json")["command"] == "shardctl bench peers --limit 60"
+    assert campaign.read_run(tmp_path / "peers.json")["command"] == "shardctl bench peers --limit 45"
 
 
 def test_a_ratio_that_falls_by_more_than_30_percent_fails() -> None:
