@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,4 +168,22 @@ def picture(report: Report, path: Path) -> None:
         bars = {one["peer"]: float(one[name]) for one in report if one.get(name) is not None}
         if bars:
             panels.append(Bars(title.strip(), title.strip(), bars, log=True))
+    if loads := _loads(report):
+        panels.append(loads)
     save_picture(path, "The same work on each", panels)
+
+
+def _loads(report: Report) -> Bars | None:
+    """How long loading took, of as many recurring jobs as most peers held; of these the largest number."""
+    held = [
+        (int(count), one["peer"], float(of_count["load_s"]))
+        for one in report
+        for count, of_count in one["recurring"].items()
+        if of_count and of_count.get("load_s")
+    ]
+    if not held:
+        return None
+    numbers = Counter(count for count, _, _ in held)
+    most = max(numbers, key=lambda count: (numbers[count], count))
+    bars = {peer: load_s for count, peer, load_s in held if count == most}
+    return Bars(f"loading {most:,} recurring jobs, s", "load, s", bars, log=True)

@@ -160,6 +160,34 @@ def test_the_table_tells_cannot_from_not_finished_and_from_not_asked() -> None:
     assert answer.shown(entry, "e2e_recurring_per_s") == "85, not finished"
 
 
+def test_a_restart_with_fewer_jobs_does_not_speak_for_that_with_most() -> None:
+    entry = {"cannot": {"restart 10": "did not finish within 5 s"}, "restart_s": 1.5, "restart_held": 100}
+    assert answer.shown(entry, "restart_s") == "1.5"
+    late = {"restart 100": "did not finish within 5 s"}
+    unfinished = {"cannot": late, "restart_s": None, "recurring": {"10": {}, "100": {}}}
+    assert answer.shown(unfinished, "restart_s") == "not finished"
+
+
+def test_loading_is_drawn_for_the_number_of_jobs_that_most_peers_held() -> None:
+    one = {
+        "peer": "one",
+        "recurring": {"10": {"load_s": 1.0}, "100": {"load_s": 9.0}, "1000": {"load_s": 99.0}},
+    }
+    two = {"peer": "two", "recurring": {"10": {"load_s": 2.0}, "100": {"load_s": 20.0}, "1000": None}}
+    bars = answer._loads([one, two])
+    assert bars is not None
+    assert bars.bars == {"one": 9.0, "two": 20.0}
+    assert answer._loads([{"peer": "three", "recurring": {}}]) is None
+
+
+def test_who_holds_nothing_in_memory_has_no_ratio() -> None:
+    ours, other = (
+        {"peer": peer, "recurring": {"10": {"bytes_per_job": held}}}
+        for peer, held in (("shardwheel", 500), ("other", -3))
+    )
+    assert answer.ratios([ours, other]) == {}
+
+
 def test_ratios_say_how_many_times_we_are_ahead() -> None:
     held = {"load_s": 2.0, "lateness_p50_ms": 1.0, "lateness_p99_ms": 30.0, "restart_s": 4.0}
     ours = {
