@@ -29,6 +29,7 @@ from shardwheel.bench.peers.peer import PEERS
 from shardwheel.bench.peers.remains import MARK, end_remains
 from shardwheel.bench.peers.work import Row, Size
 from shardwheel.bench.versions import versions
+from shardwheel.compose.server import tied
 
 # A row has several limits, one after the other: two to load, one to wait for a moment, one to run.
 _LIMITS: Final = 4
@@ -183,14 +184,13 @@ def _drive(python: str, dsn: str, folder: Path, peer: str, row: str, count: int,
     """The driver in its own process group; by force, and with how far it got, if it hangs."""
     with tempfile.TemporaryDirectory(prefix=f"{peer}-", dir=folder, ignore_cleanup_errors=True) as own:
         wish = {"peer": peer, "row": row, "count": count, "dsn": dsn, "folder": own, "size": list(size)}
-        command = [python, "-m", "shardwheel.bench.peers.drive", json.dumps(wish)]
+        # Should we be killed, it ends by its own way down.
+        command = tied([python, "-m", "shardwheel.bench.peers.drive", json.dumps(wish)], signal.SIGINT)
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", MARK: own}
         # Into files: a pipe would be waited for as long as anybody that the driver left behind holds it.
         out, err = Path(own) / "out", Path(own) / "err"
         with out.open("wb") as its_out, err.open("wb") as its_err:
-            driver = subprocess.Popen(
-                command, env=environment, cwd=own, stdout=its_out, stderr=its_err, start_new_session=True
-            )
+            driver = subprocess.Popen(command, env=environment, cwd=own, stdout=its_out, stderr=its_err)
         limit_s = _LIMITS * size.limit_s + _SLACK_S
         try:
             driver.wait(limit_s)

@@ -164,7 +164,7 @@ def test_a_restart_with_fewer_jobs_does_not_speak_for_that_with_most() -> None:
     entry = {"cannot": {"restart 10": "did not finish within 5 s"}, "restart_s": 1.5, "restart_held": 100}
     assert answer.shown(entry, "restart_s") == "1.5"
     late = {"restart 100": "did not finish within 5 s"}
-    unfinished = {"cannot": late, "restart_s": None, "recurring": {"10": {}, "100": {}}}
+    unfinished: Row = {"cannot": late, "restart_s": None, "recurring": {"10": {}, "100": {}}}
     assert answer.shown(unfinished, "restart_s") == "not finished"
 
 
