@@ -42,7 +42,7 @@ from shardwheel.api import (
 )
 from shardwheel.api.auth import Gatekeeper
 from shardwheel.api.desk import Desk
-from shardwheel.api.errors import BROKEN, refusal_of
+from shardwheel.api.errors import BROKEN, LATER, refusal_of
 from shardwheel.api.limits import Intake, Query
 from shardwheel.api.openapi import document
 from shardwheel.api.route import ANYBODY, Ask, Reply, Route
@@ -182,7 +182,8 @@ class _Front:
         if isinstance(reply.value, AsyncIterator):
             return Stream(reply.value, media_type=reply.content_type, headers={"cache-control": "no-store"})
         content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
-        return Response(content, status_code=reply.status, media_type=reply.content_type)
+        later = LATER if reply.status == 503 else {}
+        return Response(content, status_code=reply.status, media_type=reply.content_type, headers=later)
 
     def _admit(self, route: Route, request: ServedRequest) -> Caller:
         role = RULES[route.name].role

@@ -23,6 +23,8 @@ from shardwheel.errors import (
 )
 
 RETRY_AFTER_S = 1
+# Of whatever is a 503, a refusal or not.
+LATER = {"retry-after": str(RETRY_AFTER_S)}
 
 
 class Refusal(NamedTuple):

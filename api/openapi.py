@@ -7,14 +7,14 @@ refusals name field, problem and remedy, and which every other door uses too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from shardwheel.api import examples
-from shardwheel.api.errors import refusal_of
+from shardwheel.api.errors import LATER, refusal_of
 from shardwheel.api.limits import LONGEST_WORD
 from shardwheel.api.route import Route, Word
 from shardwheel.api.rules import RULES, Rule
@@ -192,7 +192,8 @@ def _responses(route: Route, rule: Rule, known: dict[str, Any]) -> dict[str, Any
     if route.also is not None:
         status, example = route.also
         told = {route.reply_type: {"schema": known[repr(route.reply)], "example": example}}
-        responses[str(status)] = {"description": route.description, "content": told}
+        headers = _headers(LATER if status == 503 else {})
+        responses[str(status)] = {"description": route.description, "headers": headers, "content": told}
     return responses
 
 
@@ -200,10 +201,15 @@ def _refusal(status: int, schema: Any) -> dict[str, Any]:
     what, error = _REFUSALS[status]
     refusal = refusal_of(error)
     assert refusal is not None and refusal.status == status
+    content = {"schema": schema, "example": msgspec.json.decode(refusal.body())}
+    headers = _headers(refusal.headers())
+    return {"description": what, "headers": headers, "content": {"application/json": content}}
+
+
+def _headers(told: Mapping[str, str]) -> dict[str, Any]:
     headers = {}
-    for name, value in refusal.headers().items():
+    for name, value in told.items():
         shown, description, kind = _HEADERS[name]
         example = int(value) if kind["type"] == "integer" else value
         headers[shown] = {"description": description, "required": True, "schema": kind, "example": example}
-    content = {"schema": schema, "example": msgspec.json.decode(refusal.body())}
-    return {"description": what, "headers": headers, "content": {"application/json": content}}
+    return headers

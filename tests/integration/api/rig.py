@@ -63,6 +63,7 @@ class Rig:
         self.client = httpx.Client(base_url=url, timeout=30, trust_env=False)
         self.poked: list[int] = []
         self.view: View | None = None
+        self.health = Health()
 
     def call(
         self,
@@ -214,7 +215,7 @@ def served(dsn: str, lag: Callable[[str], int | None] = unknown_lag) -> Iterator
         poke=rig.poked.extend,
         look=lambda: rig.view,
         steering=CoordinatorSteering(cluster.errand),
-        health=Health(),
+        health=rig.health,
         is_stopping=lambda: False,
         lag=lag,
     )

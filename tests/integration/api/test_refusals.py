@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shardwheel.api.app import ROUTES
+from shardwheel.api.app import PREFIX, ROUTES
 from shardwheel.api.route import Route
 from tests.integration.api.rig import Rig
 
@@ -41,3 +41,12 @@ def test_a_refusal_names_the_field_the_problem_and_the_remedy(api: Rig, route: R
             assert error["field"].startswith(f"[0].{name}" if is_list else name), (body, error)
             problem, _, remedy = error["message"].removeprefix(f"{error['field']}: ").partition("; ")
             assert problem and remedy, error
+
+
+def test_whoever_is_unwell_says_when_to_ask_again(api: Rig) -> None:
+    """A 503 of every kind does, this one too."""
+    api.health.unwell("etcd", "out of reach")
+    answer = api.client.get(f"{PREFIX}/healthz")
+    api.health.well("etcd")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert "retry-after" not in api.client.get(f"{PREFIX}/healthz").headers

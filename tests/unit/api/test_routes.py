@@ -110,6 +110,7 @@ def test_a_process_that_is_unwell_is_described_as_it_says_so() -> None:
     answers = OPERATIONS["GET /healthz"]["responses"]
     schemas = [answers[status]["content"]["application/json"]["schema"] for status in ("200", "503")]
     assert schemas[0] == schemas[1] != answers["400"]["content"]["application/json"]["schema"]
+    assert answers["503"]["headers"]["Retry-After"]["required"]
 
 
 def test_names_of_operations_differ_and_references_lead_somewhere() -> None:
