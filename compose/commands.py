@@ -57,6 +57,10 @@ def dev(
     # Who only looks at a stack, or stops it, loads nothing of what makes one.
     from shardwheel.compose.front import serve
     from shardwheel.compose.services import Wish
+    from shardwheel.handler import require_handlers
+
+    if settings.handlers and workers:
+        require_handlers(settings.handlers)
 
     serve(Wish(folder=folder.absolute(), settings=settings, shards=shards, workers=workers))
 

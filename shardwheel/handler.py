@@ -14,6 +14,7 @@ attempt (at a time of its choice), `Fatal` for none.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
@@ -149,15 +150,39 @@ def handler(
 
 def import_handlers(module: str) -> None:
     """Import the user's module, found from the current folder too, so that its handlers register."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    _look_here_too()
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module.startswith(error.name):
-            raise UsageError(
-                f"--handlers: there is no module {module!r} here or on the Python path; name it without .py",
-                field="handlers",
-            ) from error
+            raise _no_module(module) from error
         raise
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise UsageError(f"--handlers: {where}: {error.msg}; mend it there", field="handlers") from error
+
+
+def require_handlers(module: str) -> None:
+    """Refuse a module that is not there before anything is started for it. Nothing of it is run, so of a
+    package only its first name is looked for."""
+    _look_here_too()
+    first, _, rest = module.partition(".")
+    try:
+        found = importlib.util.find_spec(first)
+    except ValueError:
+        found = None
+    if found is None or (rest and found.submodule_search_locations is None):
+        raise _no_module(module)
+
+
+def _look_here_too() -> None:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _no_module(module: str) -> UsageError:
+    return UsageError(
+        f"--handlers: there is no module {module!r} here or on the Python path; name it without .py",
+        field="handlers",
+    )

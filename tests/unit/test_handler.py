@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardwheel.errors import UsageError
-from shardwheel.handler import LONGEST_WAIT_S, Registry, Retryable, handler, import_handlers
+from shardwheel.handler import LONGEST_WAIT_S, Registry, Retryable, handler, import_handlers, require_handlers
 from shardwheel.handler import registry as process_registry
 
 
@@ -65,6 +65,29 @@ def test_a_module_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch:
     assert "imported.task" in process_registry.tasks
     with pytest.raises(UsageError, match="no module 'absent_handlers'"):
         import_handlers("absent_handlers")
+
+
+def test_a_slip_in_a_module_is_told_by_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_handlers.py").write_text("from shardwheel import handler\ndef send(ctx, params)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    with pytest.raises(UsageError, match=r"broken_handlers\.py, line 2: expected ':'; mend it there"):
+        import_handlers("broken_handlers")
+
+
+@pytest.mark.parametrize("absent", ["absent", "absent.jobs", "my_jobs.py", ".jobs", "."])
+def test_a_module_that_is_not_there_is_refused_and_none_is_run(
+    absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_jobs.py").write_text("raise SystemExit")
+    (tmp_path / "my_app").mkdir()
+    (tmp_path / "my_app" / "__init__.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    require_handlers("my_jobs")
+    require_handlers("my_app.jobs")
+    with pytest.raises(UsageError, match="there is no module"):
+        require_handlers(absent)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +139,18 @@ def test_what_stands_before_dev_holds_for_its_verbs(two_stacks: Path, shardctl: 
     for line in ("--data {} dev status", "dev --data {} status", "dev status --data {}"):
         answer = shardctl(*line.format(two_stacks).split(), "-o", "json")
         assert [row["address"] for row in answer.value] == ["other:1"]
+
+
+def test_handlers_that_are_not_there_are_refused_before_anything_starts(
+    here: Path, shardctl: Shardctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr("shardwheel.compose.front.serve", started.append)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    answer = shardctl("dev", "--handlers", "nosuch")
+    assert answer.code == 2 and "no module 'nosuch'" in answer.errors and not started
+    (here / "mine.py").touch()
+    assert shardctl("dev", "--handlers", "mine").code == 0 and len(started) == 1
 
 
 def test_what_is_restarted_and_stopped_is_told_to_scripts_too(
