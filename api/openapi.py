@@ -38,7 +38,7 @@ _REFUSALS = {
     ),
     401: (
         "No token, or one that is not believed.",
-        BadTokenError("the token is refused: Signature has expired"),
+        BadTokenError("the token is refused: it has expired; make one: shardctl token create"),
     ),
     403: (
         "The token's role or tasks do not allow it.",

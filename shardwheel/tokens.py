@@ -39,6 +39,16 @@ _NO_KEY_SET = (
     *(KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError),
 )
 
+# The first that fits: the last one is what most of the others are too.
+_REFUSALS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
+    (jwt.ExpiredSignatureError, "it has expired"),
+    (jwt.ImmatureSignatureError, "it is not valid yet"),
+    (jwt.InvalidSignatureError, "its signature is not of this cluster's key"),
+    (jwt.InvalidIssuerError, "its iss is not this cluster's jwt_issuer"),
+    (jwt.InvalidAudienceError, "its aud is not this cluster's jwt_audience"),
+    (jwt.DecodeError, "it is no JSON Web Token that can be read"),
+)
+
 
 class Caller(NamedTuple):
     """Whom a token speaks for. `tasks`: the task types it may enqueue (None: any)."""
@@ -78,7 +88,9 @@ class Verifier(NamedTuple):
                 options={"require": REQUIRED},
             )
         except jwt.PyJWTError as error:
-            raise BadTokenError(f"the token is refused: {error}") from error
+            raise BadTokenError(
+                f"the token is refused: {_told(error)}; make one: shardctl token create"
+            ) from error
         return _caller(claims)
 
 
@@ -131,6 +143,13 @@ def tenant_token(
     claims = {"tenant": tenant, "role": role_of(role).word, "sub": name, "exp": expires_at_s}
     claims |= {"iss": issuer, "aud": audience} | ({"tasks": list(tasks)} if tasks else {})
     return make_token(secret, claims)
+
+
+def _told(error: jwt.PyJWTError) -> str:
+    """Its own words are for whoever writes a library of tokens; what claim is missing they tell well."""
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return str(error)
+    return next((words for kind, words in _REFUSALS if isinstance(error, kind)), str(error))
 
 
 def _is_fit(key: Mapping[str, Any], algorithm: str) -> bool:

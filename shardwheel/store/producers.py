@@ -27,8 +27,7 @@ def grant_producer(conn: Connection[Any], login: str, tenant: str, tasks: Sequen
     try:
         conn.execute(sql("grant_producer"), values)
     except psycopg.errors.UndefinedObject as error:
-        told = error.diag.message_primary or one_line(error)
-        raise NotFoundError(f"login: {told}", field="login") from error
+        raise NotFoundError(error.diag.message_primary or one_line(error), field="login") from error
     except psycopg.errors.InsufficientPrivilege as error:
         remedy = "let an administrator run GRANT shardwheel_producer TO it, then try again"
         raise ForbiddenError(f"login: {one_line(error)}; {remedy}", field="login") from error

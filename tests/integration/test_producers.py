@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from shardwheel import Client
-from shardwheel.errors import ForbiddenError, LimitedError, TooLargeError, UsageError
+from shardwheel.errors import ForbiddenError, LimitedError, NotFoundError, TooLargeError, UsageError
 from shardwheel.posting import parse_posting
 from shardwheel.store.jobs import list_jobs
 from shardwheel.store.producers import grant_producer, list_producers, revoke_producer
@@ -104,6 +104,11 @@ def test_whatever_the_callers_connection_is_like(shop: Connection, operator: Con
     with pytest.raises(UsageError, match="max_runs"):
         ACME.create_job("welcome", every="1h", max_runs=2, conn=shop)
     assert tasks(operator) == ["welcome", "welcome"]
+
+
+def test_a_login_that_is_not_there_is_named_once(operator: Connection) -> None:
+    with pytest.raises(NotFoundError, match=r"^login: there is no role nobody_at_all .* create it first$"):
+        grant_producer(operator, "nobody_at_all", "acme", [])
 
 
 def test_no_other_tenant_and_no_other_task(shop: Connection, operator: Connection, login: str) -> None:

@@ -137,6 +137,24 @@ def test_a_wrong_claim(wrong: dict[str, Any]) -> None:
         HS.caller_of(make_token(SECRET, claims(**wrong)), KEYS)
 
 
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (make_token(SECRET, claims(exp=1)), "it has expired"),
+        (make_token(SECRET, claims(nbf=LAST_S)), "it is not valid yet"),
+        (make_token(SECRET, claims())[:-4] + "AAAA", "its signature is not of this cluster's key"),
+        (make_token(SECRET, claims(iss="another")), "its iss is not this cluster's jwt_issuer"),
+        (make_token(SECRET, claims(aud="another")), "its aud is not this cluster's jwt_audience"),
+        ("x", "it is no JSON Web Token that can be read"),
+    ],
+    ids=range(6),
+)
+def test_a_refusal_says_why_and_what_to_do(token: str, said: str) -> None:
+    with pytest.raises(BadTokenError) as refused:
+        HS.caller_of(token, KEYS)
+    assert str(refused.value) == f"the token is refused: {said}; make one: shardctl token create"
+
+
 def test_a_token_that_never_runs_out_does_within_what_clocks_know() -> None:
     assert HS.caller_of(make_token(SECRET, claims(exp=10**400)), KEYS).expires_at_s == LAST_S
 
