@@ -20,6 +20,7 @@ import msgspec
 from shardwheel.errors import TooLargeError, UsageError
 from shardwheel.graph import CycleError, Shape, shape_of
 from shardwheel.jsonb import bytes_when_read
+from shardwheel.misfits import meant
 from shardwheel.posting import TIMING_FIELDS, JobPosting, parse_posting
 from shardwheel.times import parse_duration, refuse
 from shardwheel.timing import PostedTiming, parse_schedule
@@ -257,4 +258,6 @@ def _spelled(cycle: Sequence[str]) -> str:
 
 def _refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for name in sorted(set(body) - set(known)):
-        refuse(where + name, "there is no such field", "see docs/dags.md for what a DAG and its tasks say")
+        near = meant(name, known)
+        remedy = f"{near}see docs/dags.md for what a DAG and its tasks say"
+        refuse(where + name, "there is no such field", remedy)

@@ -6,6 +6,8 @@ Its own message names the first two, in the words of a type checker; a caller wa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -23,6 +25,9 @@ _EXPECTED: Final = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?")
 _FIELD: Final = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Invalid enum value (.+)")
 
+_SEE: Final = "see /api/v1/openapi.json"
+_LONGEST_SLIP: Final = 40
+
 
 class Misfit(NamedTuple):
     """`field` is a path such as `backoff.kind`; `body`: the whole of it."""
@@ -37,8 +42,11 @@ def misfit_of(error: msgspec.ValidationError, kind: Any) -> Misfit:
     said, _, path = str(error).partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
     if found := _FIELD.fullmatch(said):
-        problem = "is missing" if found[1] == "missing required" else "there is no such field"
-        return Misfit(f"{path}.{found[2]}".lstrip("."), problem, "see /api/v1/openapi.json")
+        field = f"{path}.{found[2]}".lstrip(".")
+        if found[1] == "missing required":
+            return Misfit(field, "is missing", _SEE)
+        known = _fields(msgspec.inspect.type_info(kind), path.split(".") if path else [])
+        return Misfit(field, "there is no such field", f"{meant(found[2], known)}{_SEE}")
     field = path.split("[")[0] or "body"
     if found := _UNKNOWN.fullmatch(said):
         choices = ", ".join(_choices(msgspec.inspect.type_info(kind), field.split(".")))
@@ -48,7 +56,13 @@ def misfit_of(error: msgspec.ValidationError, kind: Any) -> Misfit:
         where = " (each item of it)" if "[" in path else ""
         problem = "is out of range" if got is None else f"is {_words(got)}"
         return Misfit(field, problem, f"give {_words(expected)}{limit}{where}")
-    return Misfit(field, f"{said[0].lower()}{said[1:]}", "see /api/v1/openapi.json")
+    return Misfit(field, f"{said[0].lower()}{said[1:]}", _SEE)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The word that a slip of the pen is nearest to, as a question; nothing if none is near."""
+    near = get_close_matches(name[:_LONGEST_SLIP], sorted(known), n=1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def _words(types: str) -> str:
@@ -57,11 +71,34 @@ def _words(types: str) -> str:
 
 def _choices(info: Any, path: list[str]) -> list[str]:
     """What a Literal at the end of the path lets pass."""
+    return [
+        str(value)
+        for one in _ends(info, path)
+        if isinstance(one, msgspec.inspect.LiteralType)
+        for value in one.values
+    ]
+
+
+def _fields(info: Any, path: list[str]) -> list[str]:
+    """What an object at the end of the path may have."""
+    return [
+        field.encode_name
+        for one in _ends(info, path)
+        if isinstance(one, msgspec.inspect.StructType)
+        for field in one.fields
+    ]
+
+
+def _ends(info: Any, path: list[str]) -> Iterator[Any]:
+    """The types that the value at the end of the path may be of."""
     if isinstance(info, msgspec.inspect.Metadata):
-        return _choices(info.type, path)
-    if isinstance(info, msgspec.inspect.UnionType):
-        return [choice for one in info.types for choice in _choices(one, path)]
-    if isinstance(info, msgspec.inspect.StructType) and path:
-        of_name = {field.encode_name: field.type for field in info.fields}
-        return _choices(of_name[path[0]], path[1:]) if path[0] in of_name else []
-    return [str(value) for value in info.values] if isinstance(info, msgspec.inspect.LiteralType) else []
+        yield from _ends(info.type, path)
+    elif isinstance(info, msgspec.inspect.UnionType):
+        for one in info.types:
+            yield from _ends(one, path)
+    elif not path:
+        yield info
+    elif isinstance(info, msgspec.inspect.StructType):
+        for field in info.fields:
+            if field.encode_name == path[0]:
+                yield from _ends(field.type, path[1:])

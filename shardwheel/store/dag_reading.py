@@ -98,7 +98,7 @@ def list_dags(
 ) -> Page:
     """A page of DAGs, oldest first, without their tasks. Deleted ones only when asked for by state."""
     if wanted.state is not None and wanted.state not in set(JobState):
-        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(JobState)}")
+        refuse("state", f"{wanted.state!r:.80} is unknown", f"choose one of {', '.join(JobState)}")
     now_ms = read_now_ms(conn)
     values = {
         **wanted._asdict(),
@@ -116,7 +116,7 @@ def list_runs(
 ) -> Page:
     """A page of a DAG's runs, the latest scheduled time first."""
     if wanted.state is not None and wanted.state not in RUN_STATES:
-        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(RUN_STATES)}")
+        refuse("state", f"{wanted.state!r:.80} is unknown", f"choose one of {', '.join(RUN_STATES)}")
     if not get_job(conn, tenant_id, wanted.dag_id).has_children:
         require_dag(conn, tenant_id, wanted.dag_id)
     values = {

@@ -51,7 +51,7 @@ def list_executions(
 ) -> Page:
     """A page of executions, the latest scheduled time first."""
     if wanted.state is not None and wanted.state not in set(ExecutionState):
-        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(ExecutionState)}")
+        refuse("state", f"{wanted.state!r:.80} is unknown", f"choose one of {', '.join(ExecutionState)}")
     last_id = _LAST_ID if wanted.until_ms is None else first_id_at(wanted.until_ms)
     parameters = {
         **wanted._asdict(),

@@ -91,6 +91,6 @@ def _place(cursor: str) -> tuple[int, bytes]:
 
 def _parameters(tenant_id: str, wanted: LetterFilter) -> dict[str, Any]:
     if wanted.state is not None and wanted.state not in LETTER_STATES:
-        refuse("state", f"{wanted.state!r:.80} is none", f"give one of {', '.join(LETTER_STATES)}")
+        refuse("state", f"{wanted.state!r:.80} is unknown", f"choose one of {', '.join(LETTER_STATES)}")
     job_id = None if wanted.job_id is None else Uuid(wanted.job_id)
     return {**wanted._asdict(), "job_id": job_id, "tenant_id": tenant_id}

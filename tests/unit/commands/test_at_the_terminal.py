@@ -15,6 +15,8 @@ from tests.unit.commands.conftest import Shardctl
 ID = "019a9e5c-7e1b-7c3a-8f21-0c9d3b7a5e10"
 JOB: dict[str, Any] = {"id": ID, "state": "active", "time_zone": "Europe/Berlin", "name": "n", "task": "t"}
 
+NOTHING: dict[str, Any] = {"items": [], "next_cursor": None}
+
 
 def times(*at: str) -> dict[str, Any]:
     return {"items": list(at), "fires_at": list(at), "next_cursor": None}
@@ -36,6 +38,15 @@ def test_where_no_times_are_to_come_it_says_why(shardctl: Shardctl) -> None:
     shardctl.api.answers["GET /jobs/{id}/next"] = times()
     answer = shardctl("job", "next", ID, "-o", "json")
     assert answer.value == [] and "the job is paused; see: shardctl explain" in answer.errors
+
+
+@pytest.mark.parametrize("line", ["task pause emial.send", "task limit emial.send --rate 5/s"])
+def test_a_task_type_that_no_job_names_is_told_of(shardctl: Shardctl, line: str) -> None:
+    assert shardctl(*line.split()).errors == ""
+    shardctl.api.answers |= {"GET /jobs": NOTHING, "GET /dags": NOTHING}
+    answer = shardctl(*line.split())
+    assert answer.code == 0 and "no job names 'emial.send' yet" in answer.errors
+    assert {one.query["task"] for one in shardctl.api.asked if one.query} == {"emial.send"}
 
 
 def test_attempts_are_a_table_and_the_last_traceback_is_readable(shardctl: Shardctl) -> None:
