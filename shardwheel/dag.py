@@ -258,6 +258,5 @@ def _spelled(cycle: Sequence[str]) -> str:
 
 def _refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for name in sorted(set(body) - set(known)):
-        near = meant(name, known)
-        remedy = f"{near}see docs/dags.md for what a DAG and its tasks say"
-        refuse(where + name, "there is no such field", remedy)
+        remedy = f"{meant(name, known)} see docs/dags.md for what a DAG and its tasks say"
+        refuse(where + name, "there is no such field", remedy.lstrip())

@@ -46,7 +46,7 @@ def misfit_of(error: msgspec.ValidationError, kind: Any) -> Misfit:
         if found[1] == "missing required":
             return Misfit(field, "is missing", _SEE)
         known = _fields(msgspec.inspect.type_info(kind), path.split(".") if path else [])
-        return Misfit(field, "there is no such field", f"{meant(found[2], known)}{_SEE}")
+        return Misfit(field, "there is no such field", f"{meant(found[2], known)} {_SEE}".lstrip())
     field = path.split("[")[0] or "body"
     if found := _UNKNOWN.fullmatch(said):
         choices = ", ".join(_choices(msgspec.inspect.type_info(kind), field.split(".")))
@@ -62,7 +62,7 @@ def misfit_of(error: msgspec.ValidationError, kind: Any) -> Misfit:
 def meant(name: str, known: Iterable[str]) -> str:
     """The word that a slip of the pen is nearest to, as a question; nothing if none is near."""
     near = get_close_matches(name[:_LONGEST_SLIP], sorted(known), n=1)
-    return f"did you mean {near[0]}? " if near else ""
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _words(types: str) -> str:

@@ -7,7 +7,6 @@ not pass for a default. Nothing here connects to anything.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -19,6 +18,7 @@ import msgspec
 from shardwheel.destinations import CallbackRules
 from shardwheel.errors import UsageError
 from shardwheel.keeping import KAFKA_RETENTION_D, Keep
+from shardwheel.misfits import meant
 
 ENVIRONMENT_PREFIX = "SHARDWHEEL_"
 FILE_NAME = "shardwheel.toml"
@@ -264,8 +264,7 @@ def _parse_mapping(name: str, variable: str, text: str) -> dict[str, str]:
 def _require_known(name: str, where: str) -> None:
     if name in _FIELDS:
         return
-    near = difflib.get_close_matches(name, _FIELDS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "see docs/reference/settings.md for the list"
+    hint = meant(name, _FIELDS) or "see docs/reference/settings.md for the list"
     raise UsageError(f"{where}: there is no such setting; {hint}", field=name)
 
 

@@ -108,8 +108,9 @@ def finish(at: Terminal, found: list[Imported], dry_run: bool) -> None:
     jobs = [one.job for one in found if one.job is not None]
     refused = [one for one in found if one.job is None]
     if at.output is Format.yaml:
-        for one in refused:
-            sys.stderr.write(f"{one.source}: {one.refused}\n")
+        for one in found:
+            for words in filter(None, (one.refused, *(f"note: {note}" for note in one.notes))):
+                sys.stderr.write(f"{one.source}: {words}\n")
         at.show({"jobs": jobs})
         return
     made = [] if dry_run else _made(at, jobs)

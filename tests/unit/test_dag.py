@@ -75,7 +75,7 @@ def test_times_as_yaml_reads_them_are_kept_as_json() -> None:
         ({"tasks": []}, "tasks", "0 tasks"),
         ({"tasks": [task("a")] * (MOST_TASKS + 1)}, "tasks", "10001 tasks"),
         ({"tasks": DIAMOND, "delay": "1s"}, "delay", "no such field"),
-        ({"tasks": DIAMOND, "polcy": "retry"}, "polcy", "did you mean policy?"),
+        ({"tasks": DIAMOND, "polcy": "retry"}, "polcy", "did you mean 'policy'"),
         ({"tasks": DIAMOND, "policy": "often"}, "policy", "one of fail_fast, continue, retry"),
         ({"tasks": DIAMOND, "sla_s": 0}, "sla_s", "out of range"),
         (

@@ -45,10 +45,10 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"size": True}, "size: is true or false; give a number"),
         ([], "body: is a list; give an object"),
         ({"kind": "a"}, "kind: there is no such field; see /api/v1/openapi.json"),
-        ({"tgs": []}, "tgs: there is no such field; did you mean tags? see /api/v1/openapi.json"),
+        ({"tgs": []}, "tgs: there is no such field; did you mean 'tags'? see /api/v1/openapi.json"),
         (
             {"inner": {"kinds": "a"}},
-            "inner.kinds: there is no such field; did you mean kind? see /api/v1/openapi.json",
+            "inner.kinds: there is no such field; did you mean 'kind'? see /api/v1/openapi.json",
         ),
         ({"inner": {"sort": "a"}}, "inner.sort: there is no such field; see /api/v1/openapi.json"),
         ({"inner": {"a`b.c": 1}}, "inner.a`b.c: there is no such field; see /api/v1/openapi.json"),

@@ -69,6 +69,8 @@ def test_as_yaml_it_is_a_file_for_apply(shardctl: Shardctl, tmp_path: Path) -> N
     answer = shardctl("import", "apscheduler", str(file), "-o", "yaml")
     assert [job["every"] for job in yaml.safe_load(answer.text)["jobs"]] == ["300s"]
     assert "line 2" in answer.errors and shardctl.api.asked == []
+    told = shardctl("import", "crontab", "-", "-o", "yaml", typed="MAILTO=ann\n" + CRONTAB).errors
+    assert "line 3: note: MAILTO=ann: nobody is mailed" in told and "line 4: @reboot" in told
     assert len(yaml.safe_load(shardctl("import", "apscheduler", str(DUMP), "-o", "yaml").text)["jobs"]) == 7
 
 
