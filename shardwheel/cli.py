@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused (conflict, u
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 
 import typer
@@ -23,6 +25,7 @@ from shardwheel.errors import (
     UnavailableError,
     UsageError,
 )
+from shardwheel.output import make_streams_forgiving
 
 _HERE = "On one machine"
 _JOBS = "Jobs and their runs"
@@ -180,11 +183,27 @@ def main() -> None:
     """The console script: one line on standard error for what we raise on purpose, a traceback for a bug."""
     # What is imported stays: to look through it for circles again and again took a tenth of a start.
     gc.set_threshold(50_000, 10, 10)
+    make_streams_forgiving()
     try:
-        app()
+        _run()
     except ShardwheelError as error:
         sys.stderr.write(f"shardctl: {error}\n")
         sys.exit(exit_code_of(error))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EPIPE):
+            raise
+        # What is left of the answer would be tried once more at the end, and fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno == errno.ENOSPC:
+            sys.stderr.write(f"shardctl: the answer can't be written ({error.strerror})\n")
+        sys.exit(1)
+
+
+def _run() -> None:
+    try:
+        app()
+    finally:
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -167,12 +169,21 @@ def shown_duration(seconds: float) -> str:
     return f"{whole_ms}ms" if whole_ms % 1000 else f"{whole_ms // 1000}s"
 
 
+def make_streams_forgiving() -> None:
+    """What a terminal can't show, or nobody reads, is no reason to fail: what was asked for may be done."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def agreed(question: str) -> bool:
     """Whether somebody at the terminal says yes; without a terminal nobody does. A question is no answer: it
     never stands among what a script reads."""
     sys.stderr.write(f"{question} [y/N]: ")
     sys.stderr.flush()
-    said = sys.stdin.readline()
+    said = sys.stdin.readline() if sys.stdin else ""
     if not said:
         sys.stderr.write("\n")
     return said.strip().lower() in ("y", "yes")
@@ -180,6 +191,9 @@ def agreed(question: str) -> bool:
 
 def _print_value(value: Any, output: Format) -> None:
     plain = msgspec.to_builtins(value)
+    # Scripts read UTF-8, whatever the terminal can show.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     if output is Format.json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
     else:

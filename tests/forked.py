@@ -66,6 +66,9 @@ def _answer(asking: socket.socket, main: Callable[[], None]) -> None:
     call = json.loads(text)
     for number, file in enumerate(files):
         os.dup2(file, number)
+    # A stream remembers what kind of file it was opened on.
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - until the end
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - the same
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["environment"])

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from shardwheel.output import agreed
 from tests.unit.commands.conftest import Shardctl
 
 ID = "019a9e5c-7e1b-7c3a-8f21-0c9d3b7a5e10"
 JOB: dict[str, Any] = {"id": ID, "state": "active", "time_zone": "Europe/Berlin", "name": "n", "task": "t"}
 
+ROOT = Path(__file__).parents[3]
 NOTHING: dict[str, Any] = {"items": [], "next_cursor": None}
 
 
@@ -161,6 +164,44 @@ def test_bash_is_told_what_completes_a_line(line: str) -> None:
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
     )
     assert set(ran.stdout.split()) == COMPLETED[line], ran
+
+
+FULL = "shardctl: the answer can't be written (No space left on device)\n"
+LISTING = f"{sys.executable} -m shardwheel.cli profile list"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "shown", "told"),
+    [
+        (LISTING, 0, "é?", ""),
+        (f"{LISTING} -o json", 0, '"é–"', ""),
+        (f"{LISTING} -o yaml", 0, "é–", ""),
+        (f"{LISTING} >&-", 0, "", ""),
+        (
+            f"{LISTING} > /dev/full",
+            1,
+            "",
+            FULL,
+        ),
+        (f"{LISTING} | true", 0, "", ""),
+    ],
+)
+def test_an_answer_that_can_not_be_shown_is_no_traceback(
+    tmp_path: Path, line: str, code: int, shown: str, told: str
+) -> None:
+    (tmp_path / "shardwheel.toml").write_text('[profiles."é–"]\napi_url = "http://s"\n')
+    # So much that a pipe does not hold it, whoever is quicker.
+    more = "".join(f'[profiles.n{number}]\napi_url = "http://s"\n' for number in range(2_000))
+    (tmp_path / "shardwheel.toml").open("a").write(more if "true" in line else "")
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr.decode()) == (code, told)
+    assert shown in ran.stdout.decode("utf-8" if "-o" in line else "latin-1")
+
+
+def test_nobody_there_to_answer_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert not agreed("Delete all of it?")
 
 
 class Refusing:
