@@ -255,7 +255,7 @@ def lock_execution(transaction: Transaction, given: Given) -> list[Any]:
         return []
     transaction.lock(EXECUTIONS, given["execution_id"])
     row: Execution = transaction.get(EXECUTIONS, given["execution_id"])
-    return [(row.state,)] if row.tenant_id == given["tenant_id"] else []
+    return [(row.state, row.asked_to_stop)] if row.tenant_id == given["tenant_id"] else []
 
 
 @statement("cancel_execution")

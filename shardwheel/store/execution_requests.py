@@ -21,10 +21,11 @@ def cancel_on_record(
     puts its end on record itself."""
     values = {"execution_id": Uuid(execution_id), "tenant_id": tenant_id}
     is_run = _lock_run(conn, values)
-    before = conn.execute(sql("lock_execution"), values).fetchone()
+    state, was_asked = conn.execute(sql("lock_execution"), values).fetchone() or (None, False)
     cancelled = cancel(conn, tenant_id, execution_id, job_id, actor)
-    if cancelled.outcome != "already_done" and not is_run:
-        details = {"before": {"state": before and before[0]}, "after": {"outcome": cancelled.outcome}}
+    changes_nothing = cancelled.outcome == "already_done" or (was_asked and state == "running")
+    if not changes_nothing and not is_run:
+        details = {"before": {"state": state}, "after": {"outcome": cancelled.outcome}}
         write_audit(conn, tenant_id, actor, "execution.cancel", "execution", text_of(execution_id), details)
     return cancelled
 

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 
 from shardwheel.errors import ConflictError, NotFoundError, UsageError
-from shardwheel.ids import fire_id
+from shardwheel.ids import fire_id, text_of
 from shardwheel.posting import parse_posting
 from shardwheel.store.arrays import Uuid
+from shardwheel.store.audit import Actor
+from shardwheel.store.execution_requests import cancel_on_record
 from shardwheel.store.job_row import JobRow
 from shardwheel.store.jobs import (
     create_jobs,
@@ -302,6 +304,18 @@ def test_cancel_tells_the_truth(conn: Connection) -> None:
     with pytest.raises(NotFoundError):
         cancel_execution(conn, "t", ahead)
     assert cancel_execution(conn, "t", ahead, job.job_id) == "cancelled"
+
+
+def test_who_asks_again_what_runs_to_stop_is_on_record_once(conn: Connection) -> None:
+    job = create(conn, every="1h")
+    running = trigger_job(conn, "t", job.job_id, uuid.uuid4().bytes)
+    conn.execute(
+        "UPDATE shardwheel.executions SET state = 'running' WHERE execution_id = %s", [Uuid(running)]
+    )
+    for _ in range(2):
+        assert cancel_on_record(conn, "t", running, Actor("anna")).outcome == "already_running"
+    actions = conn.execute("SELECT action FROM shardwheel.audit WHERE object_id = %s", [text_of(running)])
+    assert actions.fetchall() == [("execution.cancel",)]
 
 
 def test_only_a_time_of_the_schedule_is_cancelled_ahead(conn: Connection) -> None:
